@@ -283,14 +283,14 @@ pub enum WimError {
         /// Where the second is.
         offset: u64,
     },
-    /// A directory's list is reached twice.
-    #[error("image {index} of {wim} is refused: the directory list at offset {offset} of its metadata is reached again by {path}: the tree has a cycle")]
+    /// A part of the tree is reached twice.
+    #[error("image {index} of {wim} is refused: offset {offset} of its metadata is reached a second time from {path}: the tree has a cycle")]
     Cycle {
         /// The WIM.
         wim: String,
         /// The image.
         index: u32,
-        /// Offset of the list in the unpacked metadata.
+        /// What is reached twice, in the unpacked metadata.
         offset: u64,
         /// The second directory that has it.
         path: String,
