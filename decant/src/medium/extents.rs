@@ -98,6 +98,11 @@ impl ExtentList {
     }
 
     /// The runs, in file order.
+    pub(super) fn extents(&self) -> &[Extent] {
+        &self.extents
+    }
+
+    /// The runs, in file order.
     pub(super) fn into_extents(self) -> Vec<Extent> {
         self.extents
     }
@@ -179,8 +184,18 @@ impl ReadAt for ExtentFile {
 /// A file whose bytes lie inside its own file entry: a few hundred of them, kept in memory.
 #[derive(Debug)]
 pub(super) struct InlineFile {
-    pub(super) name: String,
-    pub(super) bytes: Vec<u8>,
+    name: String,
+    bytes: Vec<u8>,
+}
+
+impl InlineFile {
+    /// `path` is the file's path on the medium.
+    pub(super) fn new(disc: &HostFile, path: &str, bytes: Vec<u8>) -> Self {
+        Self {
+            name: format!("{path} on {}", disc.path().display()),
+            bytes,
+        }
+    }
 }
 
 impl ReadAt for InlineFile {

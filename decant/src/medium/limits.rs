@@ -27,8 +27,10 @@ pub const MAX_INTEGRITY_DESCRIPTORS: usize = 256;
 pub const MAX_VAT_BYTES: u64 = 64 << 20;
 /// UDF: blocks at the end of the image in which the virtual allocation table's ICB is looked for.
 pub const MAX_VAT_SEARCH_BLOCKS: u64 = 512;
-/// UDF: blocks before a partition in which its session's anchor is looked for.
-pub const MAX_ANCHOR_SEARCH_BLOCKS: u64 = 4096;
+/// UDF: bytes before a partition in which its session's anchor is looked for.
+pub const MAX_ANCHOR_SEARCH_BYTES: u64 = 8 << 20;
+/// UDF: blocks that may be a session's end and for which the anchor is looked for.
+pub const MAX_SESSION_ENDS: usize = 8;
 /// UDF: blocks of one file that are looked up one by one in a virtual allocation table.
 pub const MAX_VIRTUAL_BLOCKS: u64 = 1 << 22;
 /// UDF: entries of a sparing table.

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //! Names and paths on a medium: splitting, comparing without case, refusing what no file may be called.
 
+use std::collections::HashSet;
+use std::path::Path;
+
+use super::MediumError;
+
 /// Whether two names are equal but for case: each character is compared by its simple uppercase form.
 #[must_use]
 pub fn same_name(left: &str, right: &str) -> bool {
@@ -30,6 +35,40 @@ pub(super) fn components<'a>(path: &'a str, separators: &'a [char]) -> impl Iter
     path.split(separators).filter(|name| !name.is_empty() && *name != ".")
 }
 
+/// Refuses a directory with a name that cannot be used or that comes twice.
+pub(super) fn check_names<'a>(
+    medium: &Path,
+    directory: &str,
+    names: impl Iterator<Item = &'a str>,
+) -> Result<(), MediumError> {
+    let mut known = HashSet::new();
+    for name in names {
+        if is_unusable(name) {
+            let (path, directory, name) = (medium.to_owned(), directory.to_owned(), name.to_owned());
+            return Err(MediumError::UnusableName { path, directory, name });
+        }
+        if !known.insert(name) {
+            let (path, directory, name) = (medium.to_owned(), directory.to_owned(), name.to_owned());
+            return Err(MediumError::DuplicateName { path, directory, name });
+        }
+    }
+    Ok(())
+}
+
+/// What goes with a name: the exact one, else the first (in byte order) that differs only in case.
+pub(super) fn pick<'a, T>(names: impl Iterator<Item = (&'a str, T)>, wanted: &str) -> Option<T> {
+    let mut alike: Option<(&str, T)> = None;
+    for (name, value) in names {
+        if name == wanted {
+            return Some(value);
+        }
+        if same_name(name, wanted) && alike.as_ref().is_none_or(|(known, _)| name < *known) {
+            alike = Some((name, value));
+        }
+    }
+    alike.map(|(_, value)| value)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -48,6 +87,31 @@ mod tests {
         }
         assert!(!is_unusable("..."));
         assert!(!is_unusable("a\\x2db"));
+    }
+
+    #[test]
+    fn an_exact_name_goes_before_one_that_differs_in_case() {
+        let names = ["SOURCES", "Sources", "sources"];
+        assert_eq!(
+            pick(names.iter().map(|name| (*name, *name)), "sources"),
+            Some("sources")
+        );
+        assert_eq!(
+            pick(names.iter().map(|name| (*name, *name)), "SoUrCeS"),
+            Some("SOURCES")
+        );
+        assert_eq!(pick(names.iter().map(|name| (*name, *name)), "source"), None);
+    }
+
+    #[test]
+    fn a_name_twice_is_refused() {
+        let error = check_names(Path::new("x.iso"), "sources", ["a", "b", "a"].into_iter()).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .contains("/sources has two entries with the name \"a\""),
+            "{error}"
+        );
     }
 
     #[test]

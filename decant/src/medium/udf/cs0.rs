@@ -11,8 +11,10 @@ pub(super) fn decode(field: &[u8]) -> Option<String> {
         None => Some(String::new()),
         Some((8 | 254, bytes)) => Some(bytes.iter().map(|byte| char::from(*byte)).collect()),
         Some((16 | 255, bytes)) if bytes.len().is_multiple_of(2) => {
-            let units: Vec<u16> =
-                bytes.chunks_exact(2).map(|pair| pair.iter().fold(0, |unit, byte| unit << 8 | u16::from(*byte))).collect();
+            let units: Vec<u16> = bytes
+                .chunks_exact(2)
+                .map(|pair| pair.iter().fold(0, |unit, byte| unit << 8 | u16::from(*byte)))
+                .collect();
             Some(String::from_utf16_lossy(&units))
         }
         Some(_) => None,
@@ -22,14 +24,19 @@ pub(super) fn decode(field: &[u8]) -> Option<String> {
 /// Decodes a dstring: a fixed field whose last byte is the length used (UDF 2.1.3). A label is worth no refusal: a field
 /// that breaks the rules is an empty label.
 pub(super) fn decode_dstring(field: &[u8]) -> String {
-    let used = field.split_last().and_then(|(length, bytes)| bytes.get(..usize::from(*length)));
+    let used = field
+        .split_last()
+        .and_then(|(length, bytes)| bytes.get(..usize::from(*length)));
     let label = used.and_then(decode).unwrap_or_default();
     label.trim_end_matches('\0').to_owned()
 }
 
 /// An entity identifier's text without the padding, for comparison and messages.
 pub(super) fn entity_text(identifier: &[u8]) -> Cow<'_, str> {
-    let length = identifier.iter().position(|byte| *byte == 0).unwrap_or(identifier.len());
+    let length = identifier
+        .iter()
+        .position(|byte| *byte == 0)
+        .unwrap_or(identifier.len());
     String::from_utf8_lossy(identifier.get(..length).unwrap_or_default())
 }
 
@@ -40,7 +47,10 @@ mod tests {
     #[test]
     fn eight_and_sixteen_bit_names_decode() {
         assert_eq!(decode(b"\x08caf\xe9").as_deref(), Some("caf\u{e9}"));
-        assert_eq!(decode(b"\x10\x04\x1f\x04\x40\xd8\x3d\xde\x00").as_deref(), Some("\u{41f}\u{440}\u{1f600}"));
+        assert_eq!(
+            decode(b"\x10\x04\x1f\x04\x40\xd8\x3d\xde\x00").as_deref(),
+            Some("\u{41f}\u{440}\u{1f600}")
+        );
         assert_eq!(decode(b"\xfeold").as_deref(), Some("old"));
         assert_eq!(decode(b"\xff\0o").as_deref(), Some("o"));
     }

@@ -307,7 +307,7 @@ pub(super) struct FileSet {
     pub character_set: [u8; 64],
     pub identifier: [u8; 32],
     pub copyright: [u8; 32],
-    pub r#abstract: [u8; 32],
+    pub summary: [u8; 32],
     pub root: LongAllocation,
     pub domain: EntityId,
     pub next: LongAllocation,
