@@ -4,6 +4,7 @@
 //! Owns the meaning of `user.vodka.nt`. If it is broken, every file of a world says something else than its image.
 
 pub mod attributes;
+pub(crate) mod disk;
 pub(crate) mod format;
 mod time;
 

@@ -11,7 +11,6 @@ mod stored;
 pub use escape::{escape, unescape};
 pub(crate) use path::first_eight;
 pub use path::{NtPath, PathId};
-pub(crate) use stored::Decoded;
 pub use stored::{LongNameHash, StoredName, stored_names};
 
 use std::fmt;

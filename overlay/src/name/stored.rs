@@ -9,7 +9,7 @@ use std::fmt;
 
 use sha2::{Digest as _, Sha256};
 
-use super::{NameError, NtName, escape};
+use super::{NameError, NtName, StreamName, escape, unescape};
 use crate::upcase;
 
 /// The most bytes of a Linux file name.
@@ -71,6 +71,33 @@ impl StoredName {
         }
         text.push_str(&suffix);
         Self { text: text.into(), name: name.clone(), ordinal }
+    }
+
+    /// What stands for the root's name, which has none.
+    pub(crate) fn of_root() -> Self {
+        Self { text: "".into(), name: NtName(Box::default()), ordinal: 0 }
+    }
+
+    /// The stored name of a named stream.
+    pub(crate) fn of_stream(name: &StreamName) -> Self {
+        // `.` and `..` can be streams, and their escape is as good as any other.
+        Self::with_ordinal(&NtName(name.units().into()), 0)
+    }
+
+    /// Reads the name of a stream out of an extra store.
+    pub(crate) fn decode_stream(
+        text: &str,
+        full_name: impl FnOnce(LongNameHash) -> Option<NtName>,
+    ) -> Result<StreamName, NameError> {
+        if let Some(units) = unescape(text)
+            && matches!(&*units, [0x2e] | [0x2e, 0x2e])
+        {
+            return StreamName::new(&units);
+        }
+        match Self::decode(text, full_name)? {
+            stored if stored.ordinal == 0 => StreamName::new(stored.name.units()),
+            _ => Err(NameError::NotEscaped { text: text.to_owned() }),
+        }
     }
 
     /// The name in `files/`.
