@@ -14,6 +14,8 @@ mod files;
 pub mod layer;
 mod listing;
 mod lookup;
+mod probe;
+mod sizes;
 pub mod manifest;
 pub mod meta;
 pub mod name;
@@ -21,7 +23,7 @@ pub mod removed;
 pub mod store;
 pub mod tree;
 mod upcase;
-// pub mod worlds;
+pub mod worlds;
 
 pub use conf::WorldConf;
 pub use error::{Error, ExitClass, Result};
@@ -32,4 +34,6 @@ pub use name::{NameError, NtName, NtPath, PathId, ShortName, StoredName, StreamN
 pub use removed::Removed;
 pub use store::{ExtraKey, SecurityId};
 pub use tree::{Dir, FileTree, NewFile};
-// pub use worlds::{Staging, World, WorldName, Worlds};
+pub use worlds::{Staging, World, WorldName, Worlds};
+pub use probe::FileSystem;
+pub use sizes::Sizes;

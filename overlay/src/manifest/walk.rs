@@ -2,18 +2,18 @@
 //! Reading a whole `files/` on all cores: every entry, its metadata, its hash.
 //!
 //! One task for each directory and one for each large file. What comes out is a table by directory, so that the
-//! order of the work shows nowhere. Directories are opened by path and closed at the end of their task: open
-//! descriptors are bounded by the number of threads.
+//! order of the work shows nowhere. A task opens what it needs by path and closes it at its end: open descriptors are
+//! bounded by the number of threads, however many files there are.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rayon::Scope;
-use rustix::fs::fstat;
+use rustix::fs::{Stat, fstat};
 
 use super::{ContentHash, SealOptions};
 use crate::beneath::{open_dir, open_dir_entry, open_file_entry};
@@ -22,6 +22,7 @@ use crate::layer::{Layer, links_of, size_of};
 use crate::listing;
 use crate::meta::{NtMetadata, disk};
 use crate::name::{StoredName, StreamName};
+use crate::store::{RESERVED, STREAMS};
 use crate::tree::MAX_DEPTH;
 
 /// A file of at least so many bytes is a task of its own.
@@ -122,10 +123,8 @@ impl<'a> Walk<'a> {
         if self.failed.load(Ordering::Relaxed) {
             return;
         }
-        match self.read_directory(scope, number, &stored_path, depth) {
-            Ok(nodes) => {
-                locked(&self.directories).insert(number, nodes);
-            }
+        match self.read_directory(scope, &stored_path, depth) {
+            Ok(nodes) => drop(locked(&self.directories).insert(number, nodes)),
             Err(error) => self.fail(stored_path, error),
         }
     }
@@ -133,7 +132,6 @@ impl<'a> Walk<'a> {
     fn read_directory<'s>(
         &'s self,
         scope: &Scope<'s>,
-        _number: DirNumber,
         stored_path: &str,
         depth: usize,
     ) -> Result<Vec<Node>>
@@ -168,7 +166,7 @@ impl<'a> Walk<'a> {
         &'s self,
         scope: &Scope<'s>,
         fd: &OwnedFd,
-        stat: &rustix::fs::Stat,
+        stat: &Stat,
         stored: StoredName,
         number: Option<DirNumber>,
         path: String,
@@ -185,10 +183,9 @@ impl<'a> Walk<'a> {
             }
             for stream in self.layer.streams_of(key)? {
                 let file = self.layer.open_stored_stream(key, &stream.name)?;
-                let fd = OwnedFd::from(file);
-                let stat = fstat(&fd).trying("look at", &place)?;
-                let at = format!("{path}:{}", stream.name);
-                self.hash(scope, fd, &stat, at)?;
+                let stat = fstat(&file).trying("look at", &place)?;
+                let at = format!("{RESERVED}/{key}/{STREAMS}/{}", StoredName::of_stream(&stream.name));
+                self.hash(scope, file.as_fd(), &stat, at)?;
                 streams.push(StreamNode { name: stream.name, size_bytes: size_of(&stat), ino: stat.st_ino });
             }
             streams.sort_by(|a, b| a.name.cmp(&b.name));
@@ -196,8 +193,7 @@ impl<'a> Walk<'a> {
         let body = match number {
             Some(number) => Body::Directory(number),
             None => {
-                let fd = fd.try_clone().trying("open", &place)?;
-                self.hash(scope, fd, stat, path)?;
+                self.hash(scope, fd.as_fd(), stat, path)?;
                 Body::File { ino: stat.st_ino, links: links_of(stat), size_bytes: size_of(stat) }
             }
         };
@@ -205,41 +201,47 @@ impl<'a> Walk<'a> {
     }
 
     /// Finds the hash of an open file: known, by somebody else, here, or in a task of its own.
-    fn hash<'s>(&'s self, scope: &Scope<'s>, fd: OwnedFd, stat: &rustix::fs::Stat, path: String) -> Result<()>
+    fn hash<'s>(&'s self, scope: &Scope<'s>, fd: BorrowedFd<'_>, stat: &Stat, stored_path: String) -> Result<()>
     where
         'a: 's,
     {
         if links_of(stat) > 1 && !locked(&self.begun).insert(stat.st_ino) {
             return Ok(());
         }
+        let (ino, size_bytes) = (stat.st_ino, size_of(stat));
         if let Some(hash) = self.options.known.and_then(|known| known.get(stat)) {
-            locked(&self.hashes).insert(stat.st_ino, hash);
-            self.progress(size_of(stat));
+            locked(&self.hashes).insert(ino, hash);
+            self.progress(size_bytes);
             return Ok(());
         }
-        let (ino, size_bytes) = (stat.st_ino, size_of(stat));
-        let work = move || -> Result<()> {
-            let file = File::from(fd);
-            let (hash, read) = ContentHash::of_file(&file, &|bytes| self.progress(bytes))
-                .trying("read", self.place(&path))?;
-            if read != size_bytes {
-                let changed = std::io::Error::other(format!("it had {size_bytes} bytes and now has {read}"));
-                return Err(Error::io("read", self.place(&path), changed));
-            }
-            locked(&self.hashes).insert(ino, hash);
-            Ok(())
-        };
         if size_bytes < LARGE_BYTES {
-            return work();
+            let fd = fd.try_clone_to_owned().trying("open", self.place(&stored_path))?;
+            return self.hash_open(File::from(fd), ino, size_bytes, &stored_path);
         }
-        let place = format!("inode {ino}");
         scope.spawn(move |_| {
-            if !self.failed.load(Ordering::Relaxed)
-                && let Err(error) = work()
-            {
-                self.fail(place, error);
+            if self.failed.load(Ordering::Relaxed) {
+                return;
+            }
+            let (parent, name) = stored_path.rsplit_once('/').unwrap_or(("", &stored_path));
+            let done = open_dir(self.root, parent)
+                .and_then(|dir| open_file_entry(&dir, name))
+                .trying("open", self.place(&stored_path))
+                .and_then(|fd| self.hash_open(File::from(fd), ino, size_bytes, &stored_path));
+            if let Err(error) = done {
+                self.fail(stored_path, error);
             }
         });
+        Ok(())
+    }
+
+    fn hash_open(&self, file: File, ino: u64, size_bytes: u64, stored_path: &str) -> Result<()> {
+        let place = self.place(stored_path);
+        let (hash, read) = ContentHash::of_file(&file, &|bytes| self.progress(bytes)).trying("read", &place)?;
+        if read != size_bytes {
+            let changed = std::io::Error::other(format!("it had {size_bytes} bytes and now has {read}"));
+            return Err(Error::io("read", place, changed));
+        }
+        locked(&self.hashes).insert(ino, hash);
         Ok(())
     }
 

@@ -28,8 +28,8 @@ use crate::name::{StoredName, StreamName};
 use crate::store::table::{MAX_TABLE_BYTES, NameTable, SecurityTable};
 use crate::store::{ExtraKey, NAMES, REPARSE, RESERVED, SECURITY, STREAMS, SecurityId};
 
-/// How deep a tree may be. NT's longest path has 32,767 units; real images stay below 40.
-pub const MAX_DEPTH: usize = 1024;
+/// How deep a tree may be. Real images stay below 40; the bound keeps what walks a tree within 1,024 open files.
+pub const MAX_DEPTH: usize = 512;
 /// How many directories stay open for the next file in them.
 const OPEN_DIRECTORIES: usize = 128;
 /// A file of at least so many bytes gets its room at once, so that a full disk is seen early and the file lies
@@ -258,18 +258,19 @@ impl FileTree {
         disk::set_time(&file.file, FIXED_TIME, &file.path)
     }
 
-    /// Writes the tables of `:nt` and puts their metadata on all directories. It may be called again after more has
-    /// been made.
+    /// Writes the tables of `:nt` and puts their metadata on all directories that were made since the last call.
+    /// What is made later in one of them (but by [`FileTree::place_file`]) changes its times.
     ///
     /// # Errors
     /// What Linux says, with the path.
     pub fn finish(&self) -> Result<()> {
         self.write_tables()?;
-        let directories = locked(&self.directories);
+        let mut directories = locked(&self.directories);
         for (dir, meta) in directories.iter() {
             let fd = self.dir_fd(dir)?;
             disk::write(&fd, meta, &self.entry_path(dir, ""))?;
         }
+        directories.clear();
         Ok(())
     }
 
