@@ -185,7 +185,10 @@ impl WorldConf {
     /// # Errors
     /// When a value has no TOML form, as a number beyond 2^63.
     pub fn to_text(&self) -> Result<String> {
-        toml::to_string(self).map_err(|error| Error::Conf { path: FILE_NAME.into(), reason: error.to_string() })
+        toml::to_string(self).map_err(|error| Error::Conf {
+            path: FILE_NAME.into(),
+            reason: error.to_string(),
+        })
     }
 
     /// Reads the text of the file; `path` is for messages.
@@ -193,13 +196,20 @@ impl WorldConf {
     /// # Errors
     /// [`Error::Conf`] with the line, for what is no TOML, has an unknown field or another format.
     pub fn parse(text: &str, path: &Path) -> Result<Self> {
-        let refused = |reason: String| Error::Conf { path: path.into(), reason };
+        let refused = |reason: String| Error::Conf {
+            path: path.into(),
+            reason,
+        };
         // The format first: of a newer one, nothing else can be said.
-        let table: toml::Table = text.parse().map_err(|error: toml::de::Error| refused(error.to_string()))?;
+        let table: toml::Table = text
+            .parse()
+            .map_err(|error: toml::de::Error| refused(error.to_string()))?;
         match table.get("format").and_then(toml::Value::as_integer) {
             Some(format) if format == i64::from(FORMAT) => {}
             Some(format) => {
-                return Err(refused(format!("it has format {format}, and this program reads format {FORMAT}")));
+                return Err(refused(format!(
+                    "it has format {format}, and this program reads format {FORMAT}"
+                )));
             }
             None => return Err(refused("it has no `format`".into())),
         }
@@ -228,8 +238,17 @@ impl WorldConf {
             }
         };
         put("setup", self.setup.as_str().into());
-        put("laid_down", self.laid_down.map(LaidDown::as_str).unwrap_or_default().into());
-        put("parent.digest", self.parent.as_ref().map(|parent| parent.digest.to_string()).unwrap_or_default());
+        put(
+            "laid_down",
+            self.laid_down.map(LaidDown::as_str).unwrap_or_default().into(),
+        );
+        put(
+            "parent.digest",
+            self.parent
+                .as_ref()
+                .map(|parent| parent.digest.to_string())
+                .unwrap_or_default(),
+        );
         if let Some(Source { medium, edition }) = &self.source {
             put("source.medium.size_bytes", medium.size_bytes.to_string());
             put("source.medium.label", medium.label.clone());

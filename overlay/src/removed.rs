@@ -34,7 +34,11 @@ impl Removed {
         if text.is_empty() {
             return Ok(removed);
         }
-        let refused = |line: usize, reason: String| Error::Line { path: path.into(), line, reason };
+        let refused = |line: usize, reason: String| Error::Line {
+            path: path.into(),
+            line,
+            reason,
+        };
         let body = text
             .strip_suffix('\n')
             .ok_or_else(|| refused(text.lines().count(), "the last line has no end; the file is cut".into()))?;
@@ -91,8 +95,13 @@ impl Removed {
     /// Takes away all marks below a path (and not the path's own).
     pub fn remove_below(&mut self, path: &NtPath) {
         let top = path.folded();
-        let below: Vec<_> =
-            self.marks.range(top.clone()..).map(|(key, _)| key).take_while(|key| key.starts_with(&top)).cloned().collect();
+        let below: Vec<_> = self
+            .marks
+            .range(top.clone()..)
+            .map(|(key, _)| key)
+            .take_while(|key| key.starts_with(&top))
+            .cloned()
+            .collect();
         for key in below.into_iter().filter(|key| *key != top) {
             self.marks.remove(&key);
         }
@@ -106,7 +115,11 @@ impl Removed {
     /// Whether the path, or a directory that it is in, is hidden.
     pub fn hides(&self, path: &NtPath) -> bool {
         let folded = path.folded();
-        (1..=folded.len()).any(|length| folded.get(..length).is_some_and(|prefix| self.marks.contains_key(prefix)))
+        (1..=folded.len()).any(|length| {
+            folded
+                .get(..length)
+                .is_some_and(|prefix| self.marks.contains_key(prefix))
+        })
     }
 
     /// Whether nothing is hidden.

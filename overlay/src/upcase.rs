@@ -12,7 +12,9 @@ pub fn upcase_unit(unit: u16) -> u16 {
         0..=0x60 => unit,
         0x61..=0x7a => unit - 0x20,
         _ => {
-            let Some(c) = char::from_u32(u32::from(unit)) else { return unit };
+            let Some(c) = char::from_u32(u32::from(unit)) else {
+                return unit;
+            };
             let mut upper = c.to_uppercase();
             match (upper.next(), upper.next()) {
                 (Some(u), None) => u16::try_from(u32::from(u)).unwrap_or(unit),

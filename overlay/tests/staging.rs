@@ -99,7 +99,9 @@ fn a_world_in_which_a_program_runs_is_not_removed_and_a_kill_gives_it_up() {
 /// 50 kills: whatever the moment, the name has a whole world or nothing, and the next run succeeds.
 #[test]
 fn a_kill_at_any_moment_leaves_a_whole_world_or_none() {
-    let root = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+    let root = tempfile::tempdir_in("/dev/shm")
+        .or_else(|_| tempfile::tempdir())
+        .unwrap();
     let worlds = Worlds::open(root.path()).unwrap();
     let expected = picture(small_world(&worlds, "right", Order::Forward, true).path());
     let (mut whole, mut none, mut half_made) = (0, 0, 0);
@@ -118,7 +120,10 @@ fn a_kill_at_any_moment_leaves_a_whole_world_or_none() {
             }
             Err(Error::WorldMissing { .. }) => {
                 none += 1;
-                assert!(!root.path().join("w").exists(), "round {round}: half a world under the name");
+                assert!(
+                    !root.path().join("w").exists(),
+                    "round {round}: half a world under the name"
+                );
             }
             Err(error) => panic!("round {round}: {error}"),
         }
@@ -129,7 +134,10 @@ fn a_kill_at_any_moment_leaves_a_whole_world_or_none() {
     println!("whole {whole}, none {none}, of which half made {half_made}");
     assert!(none > 0 && half_made > 0, "the kills came too late to show anything");
     worlds.sweep().unwrap();
-    let mut left: Vec<_> = std::fs::read_dir(root.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    let mut left: Vec<_> = std::fs::read_dir(root.path())
+        .unwrap()
+        .map(|e| e.unwrap().file_name())
+        .collect();
     left.sort();
     assert_eq!(left, [".locks", "right"]);
 }
@@ -142,12 +150,18 @@ fn an_interrupted_import_goes_on_at_its_last_whole_stage_and_only_with_the_same_
 
     let staging = worlds.begin(&world_name("w"), "medium\nA").unwrap();
     assert_eq!(staging.last_stage(), None);
-    let dir = staging.tree().create_dir(&staging.tree().root(), &stored("half"), meta(0x10, 0)).unwrap();
+    let dir = staging
+        .tree()
+        .create_dir(&staging.tree().root(), &stored("half"), meta(0x10, 0))
+        .unwrap();
     drop((dir, staging));
 
     let mut staging = worlds.begin(&world_name("w"), "medium\nA").unwrap();
     assert_eq!(staging.last_stage(), None);
-    assert!(!staging.files_path().join("half").exists(), "without a whole stage all begins again");
+    assert!(
+        !staging.files_path().join("half").exists(),
+        "without a whole stage all begins again"
+    );
     fill(staging.tree(), Order::Forward, true);
     staging.stage_done("lay down").unwrap();
     std::fs::write(staging.scratch_path().join("note"), b"x").unwrap();
@@ -163,7 +177,13 @@ fn an_interrupted_import_goes_on_at_its_last_whole_stage_and_only_with_the_same_
     drop(staging);
 
     let staging = worlds.begin(&world_name("w"), "medium\nA").unwrap();
-    staging.place_file(&path("Windows\\Panther\\unattend.xml"), b"<unattend/>", &meta(0x20, 100)).unwrap();
+    staging
+        .place_file(
+            &path("Windows\\Panther\\unattend.xml"),
+            b"<unattend/>",
+            &meta(0x20, 100),
+        )
+        .unwrap();
     let world = finish(staging);
     assert_eq!(picture(world.path()), expected, "the detours do not show");
     assert!(!root.path().join(".w.import").exists());
@@ -186,9 +206,15 @@ fn a_name_that_is_taken_is_refused_before_and_after_the_work() {
     std::fs::write(staging.registry_path(), b"").unwrap();
     std::fs::create_dir(root.path().join("w")).unwrap();
     std::fs::write(root.path().join("w/mine"), b"").unwrap();
-    assert!(matches!(staging.commit(conf(), &SealOptions::default()), Err(Error::WorldExists { .. })));
+    assert!(matches!(
+        staging.commit(conf(), &SealOptions::default()),
+        Err(Error::WorldExists { .. })
+    ));
     assert!(root.path().join("w/mine").exists());
-    assert!(matches!(worlds.begin(&world_name("w"), ""), Err(Error::WorldExists { .. })));
+    assert!(matches!(
+        worlds.begin(&world_name("w"), ""),
+        Err(Error::WorldExists { .. })
+    ));
 }
 
 #[test]
@@ -228,7 +254,10 @@ fn a_full_disk_is_told_as_such() {
     let worlds = Worlds::open(root.path()).unwrap();
     let staging = worlds.begin(&world_name("w"), "").unwrap();
     // More than any disk has: the room is asked for at once.
-    let error = staging.tree().create_file(&staging.tree().root(), &stored("huge"), 1 << 43).unwrap_err();
+    let error = staging
+        .tree()
+        .create_file(&staging.tree().root(), &stored("huge"), 1 << 43)
+        .unwrap_err();
     assert!(error.is_no_space(), "{error:?}");
     assert_eq!(error.exit_class(), overlay::ExitClass::NoRoom);
 }

@@ -19,7 +19,11 @@ pub enum ApplyError {
         source: std::io::Error,
     },
     #[error("the blob {expected} is damaged: its SHA-1 is {found}; it is the content of {}", files.join(", "))]
-    DamagedBlob { expected: Sha1Hash, found: Sha1Hash, files: Vec<String> },
+    DamagedBlob {
+        expected: Sha1Hash,
+        found: Sha1Hash,
+        files: Vec<String>,
+    },
     #[error("the content of {} cannot be read", files.join(", "))]
     UnreadableBlob {
         files: Vec<String>,
@@ -27,7 +31,11 @@ pub enum ApplyError {
         source: WimError,
     },
     #[error("{path} carries {found_bytes} bytes of reparse data; NT allows {most_bytes}")]
-    ReparseTooLarge { path: String, found_bytes: u64, most_bytes: u64 },
+    ReparseTooLarge {
+        path: String,
+        found_bytes: u64,
+        most_bytes: u64,
+    },
     #[error("the name {path} cannot be kept: {reason}")]
     Name { path: String, reason: String },
     #[error("interrupted")]

@@ -21,9 +21,8 @@ const OVERHEAD_BYTES: u64 = 4096;
 #[derive(Debug)]
 struct Directory {
     dentry: DentryId,
-    /// Position of the parent; the root is its own.
-    parent: usize,
-    stored: StoredName,
+    /// Position of the parent, and the name there; none for the root.
+    place: Option<(usize, StoredName)>,
     path: NtPath,
 }
 
@@ -110,8 +109,7 @@ impl Inventory {
     pub fn new(metadata: &ImageMetadata) -> Result<Self, ApplyError> {
         let root = Directory {
             dentry: metadata.root(),
-            parent: 0,
-            stored: StoredName::root(),
+            place: None,
             path: NtPath::root(),
         };
         let mut inventory = Self {
@@ -133,7 +131,10 @@ impl Inventory {
         for position in 0..inventory.inodes.len() {
             let inode = &mut inventory.inodes[position];
             inode.names.sort_by_cached_key(|(directory, stored)| {
-                (inventory.directories[*directory].path.to_string(), stored.as_str().to_owned())
+                (
+                    inventory.directories[*directory].path.to_string(),
+                    stored.as_str().to_owned(),
+                )
             });
         }
         inventory.take_contents(metadata)?;
@@ -150,23 +151,34 @@ impl Inventory {
         let mut children: Vec<(NtName, DentryId)> = metadata
             .children(self.directories[position].dentry)
             .map(|id| {
-                let name = NtName::new(metadata.get(id).name)
-                    .map_err(|error| ApplyError::Name { path: metadata.path(id), reason: error.to_string() })?;
+                let name = NtName::new(metadata.get(id).name).map_err(|error| ApplyError::Name {
+                    path: metadata.path(id),
+                    reason: error.to_string(),
+                })?;
                 Ok((name, id))
             })
             .collect::<Result<_, ApplyError>>()?;
         children.sort_by(|(one, _), (other, _)| one.units().cmp(other.units()));
         let names: Vec<NtName> = children.iter().map(|(name, _)| name.clone()).collect();
-        let stored = overlay::stored_names(&names)
-            .map_err(|error| ApplyError::Name { path: parent_path.to_string(), reason: error.to_string() })?;
+        let stored = overlay::stored_names(&names).map_err(|error| ApplyError::Name {
+            path: parent_path.to_string(),
+            reason: error.to_string(),
+        })?;
         for ((name, id), stored) in children.into_iter().zip(stored) {
             let path = parent_path.join(&name);
             if !stored.is_verbatim() {
-                self.escaped.push(EscapedName { path: path.to_string(), stored: stored.as_str().to_owned() });
+                self.escaped.push(EscapedName {
+                    path: path.to_string(),
+                    stored: stored.as_str().to_owned(),
+                });
             }
             let dentry = metadata.get(id);
             if dentry.is_directory() {
-                self.directories.push(Directory { dentry: id, parent: position, stored, path });
+                self.directories.push(Directory {
+                    dentry: id,
+                    place: Some((position, stored)),
+                    path,
+                });
             } else {
                 self.take_file(&dentry, position, stored, path, links)?;
             }
@@ -195,7 +207,12 @@ impl Inventory {
             if dentry.is_encrypted() {
                 self.encrypted.push(path.to_string());
             }
-            self.inodes.push(Inode { dentry: dentry.id, names: vec![(directory, stored)], path, short_name });
+            self.inodes.push(Inode {
+                dentry: dentry.id,
+                names: vec![(directory, stored)],
+                path,
+                short_name,
+            });
             return Ok(());
         }
         let inode = &mut self.inodes[position];
@@ -215,8 +232,15 @@ impl Inventory {
 
     /// Notes which blob fills what.
     fn take_contents(&mut self, metadata: &ImageMetadata) -> Result<(), ApplyError> {
-        let files = self.inodes.iter().enumerate().map(|(position, inode)| (inode.dentry, &inode.path, Some(position)));
-        let directories = self.directories.iter().map(|directory| (directory.dentry, &directory.path, None));
+        let files = self
+            .inodes
+            .iter()
+            .enumerate()
+            .map(|(position, inode)| (inode.dentry, &inode.path, Some(position)));
+        let directories = self
+            .directories
+            .iter()
+            .map(|directory| (directory.dentry, &directory.path, None));
         for (id, path, file) in directories.chain(files) {
             let dentry = metadata.get(id);
             if let Some(position) = file {
@@ -231,8 +255,10 @@ impl Inventory {
                 self.paths_of_extras.insert(key, path.clone());
             }
             for stream in dentry.named_streams() {
-                let name = StreamName::new(stream.name)
-                    .map_err(|error| ApplyError::Name { path: path.to_string(), reason: error.to_string() })?;
+                let name = StreamName::new(stream.name).map_err(|error| ApplyError::Name {
+                    path: path.to_string(),
+                    reason: error.to_string(),
+                })?;
                 self.paths_of_extras.insert(key, path.clone());
                 match stream.sha1 {
                     Some(sha1) => self.targets.entry(sha1).or_default().push(Target::Stream(key, name)),
@@ -262,7 +288,10 @@ impl Inventory {
             .targets
             .iter()
             .filter(|(sha1, _)| blobs.find(sha1).is_none())
-            .map(|(sha1, targets)| MissingBlob { sha1: *sha1, path: self.target_path(&targets[0]) })
+            .map(|(sha1, targets)| MissingBlob {
+                sha1: *sha1,
+                path: self.target_path(&targets[0]),
+            })
             .collect();
         missing.sort_by(|one, other| (&one.path, one.sha1.0).cmp(&(&other.path, other.sha1.0)));
         missing
@@ -300,7 +329,11 @@ impl Inventory {
                 && found_bytes > MAX_REPARSE_BYTES
             {
                 let path = self.target_path(target);
-                return Err(ApplyError::ReparseTooLarge { path, found_bytes, most_bytes: MAX_REPARSE_BYTES });
+                return Err(ApplyError::ReparseTooLarge {
+                    path,
+                    found_bytes,
+                    most_bytes: MAX_REPARSE_BYTES,
+                });
             }
         }
         Ok(())
@@ -308,7 +341,11 @@ impl Inventory {
 
     /// The path of a target, for messages.
     pub(super) fn target_path(&self, target: &Target) -> String {
-        let extra = |key: &ExtraKey| self.paths_of_extras.get(key).map_or_else(String::new, ToString::to_string);
+        let extra = |key: &ExtraKey| {
+            self.paths_of_extras
+                .get(key)
+                .map_or_else(String::new, ToString::to_string)
+        };
         match target {
             Target::File(position) => self.inodes[*position].path.to_string(),
             Target::Stream(key, name) => format!("{}:{name}", extra(key)),
@@ -316,34 +353,28 @@ impl Inventory {
         }
     }
 
-    /// Makes every directory and gives their handles, by position.
-    pub(super) fn create_directories(&self, tree: &FileTree) -> Result<Vec<Dir>, ApplyError> {
-        let mut made: Vec<Dir> = Vec::with_capacity(self.directories.len());
-        for (position, directory) in self.directories.iter().enumerate() {
-            let handle = match position {
-                0 => tree.root(),
-                _ => tree.create_dir(&made[directory.parent], &directory.stored)?,
-            };
-            made.push(handle);
-        }
-        Ok(made)
-    }
-
-    /// Gives every directory its metadata, once nothing more is made in it.
-    pub(super) fn finish_directories(
+    /// Makes every directory and gives their handles, by position. The tree puts their metadata on them at its end.
+    pub(super) fn create_directories(
         &self,
         metadata: &ImageMetadata,
         tree: &FileTree,
         security: &[SecurityId],
-        made: &[Dir],
-    ) -> Result<(), ApplyError> {
-        for (directory, handle) in self.directories.iter().zip(made) {
+    ) -> Result<Vec<Dir>, ApplyError> {
+        let mut made: Vec<Dir> = Vec::with_capacity(self.directories.len());
+        for directory in &self.directories {
             let dentry = metadata.get(directory.dentry);
             let mut nt = nt_metadata(&dentry, &directory.path, security);
             nt.short_name = short_name(&dentry, &directory.path)?;
-            tree.finish_dir(handle, nt)?;
+            let handle = match &directory.place {
+                None => {
+                    tree.set_root_metadata(nt);
+                    tree.root()
+                }
+                Some((parent, stored)) => tree.create_dir(&made[*parent], stored, nt)?,
+            };
+            made.push(handle);
         }
-        Ok(())
+        Ok(made)
     }
 
     /// The NT metadata of the inode at `position`.
@@ -370,7 +401,10 @@ fn short_name(dentry: &Dentry<'_>, path: &NtPath) -> Result<Option<ShortName>, A
     }
     ShortName::new(dentry.short_name)
         .map(Some)
-        .map_err(|error| ApplyError::Name { path: path.to_string(), reason: error.to_string() })
+        .map_err(|error| ApplyError::Name {
+            path: path.to_string(),
+            reason: error.to_string(),
+        })
 }
 
 /// What a dentry says of its inode, short name apart.
@@ -381,7 +415,9 @@ fn nt_metadata(dentry: &Dentry<'_>, path: &NtPath, security: &[SecurityId]) -> N
         FileTime(dentry.last_access_time.0),
         FileTime(dentry.last_write_time.0),
     );
-    nt.security = dentry.security_id.and_then(|id| security.get(usize::try_from(id).ok()?).copied());
+    nt.security = dentry
+        .security_id
+        .and_then(|id| security.get(usize::try_from(id).ok()?).copied());
     nt.reparse_tag = dentry.reparse.map(|reparse| reparse.tag);
     let has_reparse_data = dentry.reparse.is_some_and(|reparse| reparse.data.is_some());
     if has_reparse_data || dentry.named_streams().next().is_some() {

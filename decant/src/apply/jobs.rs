@@ -7,9 +7,10 @@
 use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
 
+use super::ApplyError;
+use super::in_memory;
 use super::inventory::Inventory;
 use super::sink::BlobSink;
-use super::ApplyError;
 use crate::wim::{BlobId, ResourceId, ResourceLayout, Wim, WimError};
 
 /// Decompressed bytes that one job aims at. Large enough that a hand-over costs nothing, small enough that a few of
@@ -77,9 +78,19 @@ pub(super) fn plan(wim: &Wim, inventory: &Inventory) -> Result<Jobs, ApplyError>
     let mut list = Vec::new();
     let mut resources = Vec::new();
     for read in wim.read_order(needed)? {
-        let (size_bytes, chunk_bytes) = wim.resource_size(read.resource)?;
-        let run_bytes = RUN_BYTES.next_multiple_of(chunk_bytes.max(1));
-        let run_count = usize::try_from(size_bytes.div_ceil(run_bytes).max(1)).map_err(|_| WimError::too_large())?;
+        // The size of a plain resource is known from its blob; its chunk table is read when its turn comes.
+        let (size_bytes, layout) = match read.resource {
+            ResourceId::Blob(id) => (blobs.get(id).size_bytes, OnceLock::new()),
+            ResourceId::Solid(_) => {
+                let layout = Arc::new(wim.layout(read.resource)?);
+                (layout.size_bytes(), OnceLock::from(layout))
+            }
+        };
+        let chunk_bytes = layout
+            .get()
+            .map_or(wim.header().chunk_size_bytes, |layout| layout.chunk_size_bytes());
+        let run_bytes = RUN_BYTES.next_multiple_of(u64::from(chunk_bytes.max(1)));
+        let run_count = in_memory(size_bytes.div_ceil(run_bytes).max(1));
         let position = resources.len();
         list.extend((0..run_count).map(|run| Job::Run(position, run)));
         resources.push(Resource {
@@ -87,12 +98,16 @@ pub(super) fn plan(wim: &Wim, inventory: &Inventory) -> Result<Jobs, ApplyError>
             blobs: read.blobs,
             run_bytes,
             run_count,
-            layout: OnceLock::new(),
+            layout,
             handovers: (1..run_count).map(|_| Handover::default()).collect(),
         });
     }
     let empty = inventory.empty_inodes.len();
-    list.extend((0..empty).step_by(EMPTY_FILES).map(|start| Job::EmptyFiles(start..empty.min(start + EMPTY_FILES))));
+    list.extend(
+        (0..empty)
+            .step_by(EMPTY_FILES)
+            .map(|start| Job::EmptyFiles(start..empty.min(start + EMPTY_FILES))),
+    );
     if !inventory.empty_streams.is_empty() {
         list.push(Job::EmptyStreams);
     }

@@ -55,7 +55,7 @@ pub fn lay_down(
         .security_descriptors()
         .map(|descriptor| tree.intern_security(descriptor))
         .collect::<Result<Vec<_>, _>>()?;
-    let directories = inventory.create_directories(tree)?;
+    let directories = inventory.create_directories(metadata, tree, &security)?;
     let jobs = jobs::plan(wim, inventory)?;
     let stage = worker::Stage::new(wim, metadata, inventory, tree, &security, &directories, &jobs, options);
     std::thread::scope(|scope| {
@@ -65,6 +65,15 @@ pub fn lay_down(
         stage.work();
     });
     stage.outcome()?;
-    inventory.finish_directories(metadata, tree, &security, &directories)?;
+    tree.finish()?;
     Ok(())
+}
+
+// A worker's buffers hold runs of a few MiB, or one solid chunk.
+const _: () = assert!(usize::BITS >= 64, "lengths in memory are taken from 64-bit lengths");
+
+/// A length or offset within a buffer of this process.
+#[allow(clippy::cast_possible_truncation)] // Checked above for every target.
+fn in_memory(length: u64) -> usize {
+    length as usize
 }

@@ -20,7 +20,9 @@ pub(super) struct BlobSink {
 
 impl std::fmt::Debug for BlobSink {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("BlobSink").field("blob", &self.blob).finish_non_exhaustive()
+        f.debug_struct("BlobSink")
+            .field("blob", &self.blob)
+            .finish_non_exhaustive()
     }
 }
 
@@ -34,7 +36,13 @@ pub(super) struct Filled {
 
 impl BlobSink {
     pub fn new(blob: BlobId, file: Option<NewFile>) -> Self {
-        Self { blob, sha1: Sha1::new(), content: blake3::Hasher::new(), file, gathered: Vec::new() }
+        Self {
+            blob,
+            sha1: Sha1::new(),
+            content: blake3::Hasher::new(),
+            file,
+            gathered: Vec::new(),
+        }
     }
 
     /// Takes the next bytes.

@@ -4,6 +4,8 @@
 //! A thread that waits for the run before its own never deadlocks: jobs are taken in order, so that run is done or
 //! in the hands of a thread that waits for an earlier one at most. The first error stops all.
 
+use std::io::{Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -14,7 +16,7 @@ use overlay::{ContentHash, SecurityId};
 use super::inventory::{Inventory, Target};
 use super::jobs::{Handover, Job, Jobs, Resource};
 use super::sink::{BlobSink, Filled};
-use super::{ApplyError, Options};
+use super::{ApplyError, Options, in_memory};
 use crate::wim::{Blob, BlobId, BlobTable, ChunkDecoder, ImageMetadata, ResourceLayout, Wim, WimError};
 
 /// How often a thread that waits for another looks whether the work was stopped.
@@ -85,9 +87,15 @@ impl<'a> Stage<'a> {
     /// Takes jobs until none is left or the work was stopped.
     pub fn work(&self) {
         let _stop = StopOnPanic(&self.stopped);
-        let mut scratch = Scratch { decoder: ChunkDecoder::new(), stored: Vec::new(), run: Vec::new() };
+        let mut scratch = Scratch {
+            decoder: ChunkDecoder::new(),
+            stored: Vec::new(),
+            run: Vec::new(),
+        };
         while !self.stopped.load(Ordering::Acquire) {
-            let Some(job) = self.jobs.list.get(self.next_job.fetch_add(1, Ordering::Relaxed)) else { return };
+            let Some(job) = self.jobs.list.get(self.next_job.fetch_add(1, Ordering::Relaxed)) else {
+                return;
+            };
             let done = if self.options.interrupted.load(Ordering::Relaxed) {
                 Err(ApplyError::Interrupted)
             } else {
@@ -141,7 +149,12 @@ impl<'a> Stage<'a> {
         let layout = resource.layout(self.wim).map_err(whose)?;
         let start = run as u64 * resource.run_bytes;
         let end = layout.size_bytes().min(start.saturating_add(resource.run_bytes));
-        let range = |blob: &Blob| (blob.offset_in_resource, blob.offset_in_resource.saturating_add(blob.size_bytes));
+        let range = |blob: &Blob| {
+            (
+                blob.offset_in_resource,
+                blob.offset_in_resource.saturating_add(blob.size_bytes),
+            )
+        };
         let first = resource.blobs.partition_point(|id| {
             let (blob_start, blob_end) = range(&blobs.get(*id));
             blob_end <= start && blob_start < start
@@ -149,16 +162,24 @@ impl<'a> Stage<'a> {
         let here: Vec<(BlobId, Blob)> = resource.blobs[first..]
             .iter()
             .map(|id| (*id, blobs.get(*id)))
-            .take_while(|(_, blob)| blob.offset_in_resource < end || (blob.size_bytes == 0 && run + 1 == resource.run_count))
+            .take_while(|(_, blob)| {
+                blob.offset_in_resource < end || (blob.size_bytes == 0 && run + 1 == resource.run_count)
+            })
             .collect();
-        let needed: Vec<(u64, u64)> =
-            here.iter().map(|(_, blob)| range(blob)).map(|(from, to)| (from.max(start), to.min(end))).collect();
+        let needed: Vec<(u64, u64)> = here
+            .iter()
+            .map(|(_, blob)| range(blob))
+            .map(|(from, to)| (from.max(start), to.min(end)))
+            .collect();
         self.decode(&layout, (start, end), &needed, scratch).map_err(whose)?;
 
         let piece = |(from, to): (u64, u64)| -> &[u8] {
             // Both lie within the run, whose length is that of a buffer.
-            let within = |offset: u64| usize::try_from(offset - start).unwrap_or(usize::MAX);
-            if from < to { &scratch.run[within(from)..within(to)] } else { &[] }
+            if from < to {
+                &scratch.run[in_memory(from - start)..in_memory(to - start)]
+            } else {
+                &[]
+            }
         };
         // Blobs that begin and end here wait for nobody, so they come first.
         for ((id, blob), part) in here.iter().zip(&needed) {
@@ -180,7 +201,8 @@ impl<'a> Stage<'a> {
             } else {
                 BlobSink::new(*id, self.first_file(blob)?)
             };
-            sink.write(piece(*part)).map_err(|source| self.write_error(blob, source))?;
+            sink.write(piece(*part))
+                .map_err(|source| self.write_error(blob, source))?;
             self.done_bytes.fetch_add(part.1 - part.0, Ordering::Relaxed);
             if to > end {
                 let handover = &resource.handovers[run];
@@ -203,8 +225,7 @@ impl<'a> Stage<'a> {
         needed: &[(u64, u64)],
         scratch: &mut Scratch,
     ) -> Result<(), WimError> {
-        let length = usize::try_from(end.saturating_sub(start)).map_err(|_| WimError::too_large())?;
-        scratch.run.resize(length, 0);
+        scratch.run.resize(in_memory(end.saturating_sub(start)), 0);
         let mut next_chunk = 0;
         for (from, to) in needed.iter().filter(|(from, to)| from < to) {
             let chunks = layout.chunks_of(*from, to - from);
@@ -212,12 +233,8 @@ impl<'a> Stage<'a> {
                 let chunk = layout.chunk(index);
                 self.wim.read_stored(layout, &chunk, &mut scratch.stored)?;
                 // A run consists of whole chunks, so each lies within it.
-                let at = usize::try_from(chunk.start.saturating_sub(start)).map_err(|_| WimError::too_large())?;
-                let out = scratch
-                    .run
-                    .get_mut(at..)
-                    .and_then(|rest| rest.get_mut(..chunk.size_bytes as usize))
-                    .ok_or_else(WimError::too_large)?;
+                let at = in_memory(chunk.start - start);
+                let out = &mut scratch.run[at..at + chunk.size_bytes as usize];
                 scratch.decoder.decode(layout, &chunk, &scratch.stored, out)?;
                 next_chunk = index + 1;
             }
@@ -267,11 +284,20 @@ impl<'a> Stage<'a> {
     /// Checks a blob whose bytes have all come, ends its first file and fills the others. `whole` are the bytes where
     /// they are still at hand; otherwise they are copied from the first file.
     fn finish_blob(&self, blob: &Blob, sink: BlobSink, whole: Option<&[u8]>) -> Result<(), ApplyError> {
-        let Filled { sha1, content, file, gathered } = sink.finish();
+        let Filled {
+            sha1,
+            content,
+            file,
+            gathered,
+        } = sink.finish();
         let targets = self.targets(blob);
         if sha1 != blob.sha1 {
             let files = self.names(targets);
-            return Err(ApplyError::DamagedBlob { expected: blob.sha1, found: sha1, files });
+            return Err(ApplyError::DamagedBlob {
+                expected: blob.sha1,
+                found: sha1,
+                files,
+            });
         }
         let content = ContentHash::from(content);
         let first = Self::first_writable(targets);
@@ -283,7 +309,8 @@ impl<'a> Stage<'a> {
                 match (&file, whole) {
                     (_, Some(bytes)) => self.tree.set_reparse(*key, bytes)?,
                     (Some(file), None) => {
-                        let bytes = file.read_back().map_err(|source| self.write_error(blob, source))?;
+                        let bytes =
+                            read_back(file, blob.size_bytes).map_err(|source| self.write_error(blob, source))?;
                         self.tree.set_reparse(*key, &bytes)?;
                     }
                     (None, None) => self.tree.set_reparse(*key, &gathered)?,
@@ -293,7 +320,7 @@ impl<'a> Stage<'a> {
             let mut copy = self.create(target, blob.size_bytes)?;
             let copied = match (whole, &file) {
                 (Some(bytes), _) => std::io::Write::write_all(&mut copy, bytes),
-                (None, Some(file)) => copy.copy_from(file),
+                (None, Some(file)) => copy_contents(file, &copy),
                 (None, None) => Ok(()),
             };
             copied.map_err(|source| self.write_error(blob, source))?;
@@ -324,7 +351,9 @@ impl<'a> Stage<'a> {
 
     fn create_file(&self, position: usize, size_bytes: u64) -> Result<NewFile, ApplyError> {
         let (directory, stored) = &self.inventory.inodes[position].names[0];
-        Ok(self.tree.create_file(&self.directories[*directory], stored, size_bytes)?)
+        Ok(self
+            .tree
+            .create_file(&self.directories[*directory], stored, size_bytes)?)
     }
 
     fn finish_file(&self, position: usize, file: NewFile, content: ContentHash) -> Result<(), ApplyError> {
@@ -339,19 +368,45 @@ impl<'a> Stage<'a> {
     }
 
     fn names(&self, targets: &[Target]) -> Vec<String> {
-        let mut names: Vec<String> = targets.iter().map(|target| self.inventory.target_path(target)).collect();
+        let mut names: Vec<String> = targets
+            .iter()
+            .map(|target| self.inventory.target_path(target))
+            .collect();
         names.sort();
         names
     }
 
     fn write_error(&self, blob: &Blob, source: std::io::Error) -> ApplyError {
-        let path = self.targets(blob).first().map_or_else(String::new, |target| self.inventory.target_path(target));
+        let path = self
+            .targets(blob)
+            .first()
+            .map_or_else(String::new, |target| self.inventory.target_path(target));
         ApplyError::Write { path, source }
     }
 
     fn unreadable(&self, blobs: &BlobTable, ids: &[BlobId], source: WimError) -> ApplyError {
         // A solid resource can hold thousands of files; a few of them show where the damage is.
-        let few = ids.iter().take(8).flat_map(|id| self.names(self.targets(&blobs.get(*id))));
-        ApplyError::UnreadableBlob { files: few.take(8).collect(), source }
+        let few = ids
+            .iter()
+            .take(8)
+            .flat_map(|id| self.names(self.targets(&blobs.get(*id))));
+        ApplyError::UnreadableBlob {
+            files: few.take(8).collect(),
+            source,
+        }
     }
+}
+
+/// What was written into `file` so far.
+fn read_back(file: &NewFile, size_bytes: u64) -> std::io::Result<Vec<u8>> {
+    let mut bytes = vec![0; in_memory(size_bytes)];
+    file.file().read_exact_at(&mut bytes, 0)?;
+    Ok(bytes)
+}
+
+/// Fills `to`, which is empty, with the content of `from`.
+fn copy_contents(from: &NewFile, to: &NewFile) -> std::io::Result<()> {
+    let mut source = from.file();
+    source.seek(SeekFrom::Start(0))?;
+    std::io::copy(&mut source, &mut to.file()).map(drop)
 }

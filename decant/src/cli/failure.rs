@@ -39,7 +39,7 @@ fn import_code(error: &ImportError) -> ExitCode {
         ImportError::NoRoom { .. } | ImportError::DiskFull { .. } => ExitCode::NoRoom,
         ImportError::Apply(error) => apply_code(error),
         ImportError::World(error) => worlds::exit_code(error),
-        ImportError::Write { .. } => ExitCode::Unexpected,
+        ImportError::Write { .. } | ImportError::Place { .. } => ExitCode::Unexpected,
         ImportError::Interrupted => ExitCode::Interrupted,
     }
 }
@@ -55,7 +55,11 @@ fn medium_code(error: &MediumError) -> ExitCode {
 }
 
 fn wim_code(error: &WimError) -> ExitCode {
-    if error.is_damage() { ExitCode::Damaged } else { ExitCode::Medium }
+    if error.is_damage() {
+        ExitCode::Damaged
+    } else {
+        ExitCode::Medium
+    }
 }
 
 fn apply_code(error: &ApplyError) -> ExitCode {
@@ -81,7 +85,11 @@ fn hints(error: &ImportError) -> Vec<String> {
             let lines = select.candidates().iter().map(ToString::to_string);
             std::iter::once(opening.to_owned()).chain(lines).collect()
         }
-        ImportError::NoRoom { needed_bytes, free_bytes, .. } => vec![format!(
+        ImportError::NoRoom {
+            needed_bytes,
+            free_bytes,
+            ..
+        } => vec![format!(
             "{} are needed and {} are free; make room, or choose another place with --worlds",
             size(*needed_bytes),
             size(*free_bytes)

@@ -84,14 +84,23 @@ fn ls(arguments: &Ls) -> Result<(), Failure> {
         directories += u64::from(entry.is_directory());
         files += u64::from(entry.is_file());
         bytes = bytes.saturating_add(entry.size_bytes());
-        let target = link_target.as_ref().map_or_else(String::new, |target| format!(" -> {target}"));
+        let target = link_target
+            .as_ref()
+            .map_or_else(String::new, |target| format!(" -> {target}"));
         output.line(format!("{:>15}  {}{mark}{target}", entry.size_bytes(), entry.path()))?;
         if arguments.json {
             let path = entry.path().to_owned();
-            listing.entries.push(ListedEntry { path, kind, size_bytes: entry.size_bytes(), link_target });
+            listing.entries.push(ListedEntry {
+                path,
+                kind,
+                size_bytes: entry.size_bytes(),
+                link_target,
+            });
         }
     }
-    output.line(format!("{files} file(s) with {bytes} bytes in {directories} director(ies)"))?;
+    output.line(format!(
+        "{files} file(s) with {bytes} bytes in {directories} director(ies)"
+    ))?;
     listing.errors = errors.iter().map(ToString::to_string).collect();
     output.document(&listing)?;
     // What could be read is listed; the command fails all the same, with the first reason and the number of others.

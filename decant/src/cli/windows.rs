@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 
 use clap::{Args, Subcommand, ValueEnum};
-use overlay::WorldName;
 use runtime::cli::text::{escape_controls, size};
 use runtime::cli::{ExitCode, Failure, Output, Progress, interrupt, worlds};
 
@@ -139,8 +138,17 @@ fn print_list(output: Output, summary: &MediumSummary) -> Result<(), Failure> {
     let size_of = |edition: &EditionSummary| edition.total_bytes.map_or_else(|| "?".to_owned(), size);
     output.line("EDITION        SIZE  NAME")?;
     for edition in &summary.editions {
-        let unstaged = if edition.kind == "unstaged operating system" { " (unstaged)" } else { "" };
-        output.line(format!("{:>7}{:>12}  {}{unstaged}", edition.edition, size_of(edition), edition.name))?;
+        let unstaged = if edition.kind == "unstaged operating system" {
+            " (unstaged)"
+        } else {
+            ""
+        };
+        output.line(format!(
+            "{:>7}{:>12}  {}{unstaged}",
+            edition.edition,
+            size_of(edition),
+            edition.name
+        ))?;
     }
     output.line(format!(
         "{} edition(s). `--edition N` says what is in one of them, and `import --edition N` takes it.",
@@ -152,7 +160,10 @@ fn print_list(output: Output, summary: &MediumSummary) -> Result<(), Failure> {
         }
     }
     for image in &summary.other_images {
-        output.line(format!("note: image {} is no edition: {} ({})", image.edition, image.name, image.kind))?;
+        output.line(format!(
+            "note: image {} is no edition: {} ({})",
+            image.edition, image.name, image.kind
+        ))?;
     }
     Ok(())
 }
@@ -177,7 +188,14 @@ fn print_details(output: Output, details: &EditionDetails) -> Result<(), Failure
         ("installation type", text(&summary.installation_type)),
         ("architecture", summary.architecture.map_or_else(unknown, str::to_owned)),
         ("version", text(&summary.version)),
-        ("languages", if details.languages.is_empty() { unknown() } else { details.languages.join(", ") }),
+        (
+            "languages",
+            if details.languages.is_empty() {
+                unknown()
+            } else {
+                details.languages.join(", ")
+            },
+        ),
         ("created", text(&details.creation_time)),
         ("directories", number(details.directories)),
         ("files", number(details.files)),
@@ -199,7 +217,12 @@ fn print_details(output: Output, details: &EditionDetails) -> Result<(), Failure
         output.line("    none: this image holds no installed Windows")?;
     }
     for hive in &details.hives {
-        output.line(format!("    {:<52} {:>10} -> {}", hive.file, size(hive.size_bytes), hive.key))?;
+        output.line(format!(
+            "    {:<52} {:>10} -> {}",
+            hive.file,
+            size(hive.size_bytes),
+            hive.key
+        ))?;
     }
     output.line("  set-up programs")?;
     for program in &details.setup_programs {
@@ -230,7 +253,12 @@ impl Reporter {
 
 impl Observer for Reporter {
     fn planned(&self, plan: &PlanSummary) {
-        self.say(format!("{} -> world {} ({})", plan.edition.name, plan.world, plan.path.display()));
+        self.say(format!(
+            "{} -> world {} ({})",
+            plan.edition.name,
+            plan.world,
+            plan.path.display()
+        ));
         self.say(format!(
             "plan: {} file(s) under {} name(s) in {} director(ies), {} of content; {} needed, {} free; answers: {}",
             plan.files,
@@ -268,9 +296,15 @@ impl Observer for Reporter {
     }
 
     fn hive(&self, hive: &MergedHive) {
-        self.say(format!("{}   {} key(s), {} value(s) -> {}", hive.file, hive.keys, hive.values, hive.key));
+        self.say(format!(
+            "{}   {} key(s), {} value(s) -> {}",
+            hive.file, hive.keys, hive.values, hive.key
+        ));
         if hive.damaged > 0 {
-            self.say(format!("{}   {} damaged key(s) and value(s) left out", hive.file, hive.damaged));
+            self.say(format!(
+                "{}   {} damaged key(s) and value(s) left out",
+                hive.file, hive.damaged
+            ));
         }
     }
 }
@@ -278,17 +312,19 @@ impl Observer for Reporter {
 fn run_import(arguments: &Import) -> Result<(), Failure> {
     let output = Output::new(arguments.json);
     if arguments.apply == Apply::Dism {
-        return Err(Failure::new(ExitCode::NotServed, "--apply dism: the runtime cannot run Dism.exe yet")
-            .hint("--apply native lays the image down without it"));
+        return Err(
+            Failure::new(ExitCode::NotServed, "--apply dism: the runtime cannot run Dism.exe yet")
+                .hint("--apply native lays the image down without it"),
+        );
     }
     if arguments.setup == Setup::Run {
-        return Err(Failure::new(ExitCode::NotServed, "--setup run: the runtime cannot run Windows' own setup yet")
-            .hint("--setup skip leaves it pending"));
+        return Err(Failure::new(
+            ExitCode::NotServed,
+            "--setup run: the runtime cannot run Windows' own setup yet",
+        )
+        .hint("--setup skip leaves it pending"));
     }
-    let world: WorldName = arguments
-        .world
-        .parse()
-        .map_err(|error| Failure::new(ExitCode::Usage, ImportError::World(overlay::Error::from(error))))?;
+    let world = worlds::world_name(&arguments.world)?;
     let interrupted = interrupt::flag()?;
     let request = Request {
         medium: arguments.iso.clone(),
@@ -301,7 +337,10 @@ fn run_import(arguments: &Import) -> Result<(), Failure> {
         threads: arguments.threads,
         interrupted: &interrupted,
     };
-    let reporter = Reporter { output, progress: Mutex::new(None) };
+    let reporter = Reporter {
+        output,
+        progress: Mutex::new(None),
+    };
     if arguments.apply == Apply::Auto {
         reporter.say("Dism.exe cannot be run yet: the image is laid down natively");
     }
@@ -331,11 +370,18 @@ fn print_report(output: Output, report: &Report) -> Result<(), Failure> {
 fn check_answers(arguments: &CheckAnswers) -> Result<(), Failure> {
     let editions = Editions::open(&arguments.iso).map_err(from_import)?;
     let edition = editions.select(&arguments.edition).map_err(from_import)?;
-    let architecture = import::architecture(&edition)
-        .ok_or_else(|| from_import(ImportError::NoArchitecture { number: edition.number() }))?;
+    let architecture = import::architecture(&edition).ok_or_else(|| {
+        from_import(ImportError::NoArchitecture {
+            number: edition.number(),
+        })
+    })?;
     let name = arguments.file.display().to_string();
-    let bytes = std::fs::read(&arguments.file)
-        .map_err(|source| from_import(ImportError::ReadAnswers { path: arguments.file.clone(), source }))?;
+    let bytes = std::fs::read(&arguments.file).map_err(|source| {
+        from_import(ImportError::ReadAnswers {
+            path: arguments.file.clone(),
+            source,
+        })
+    })?;
     AnswerFile::check(bytes, &name, architecture).map_err(|error| from_import(error.into()))?;
     Output::Text.line(format!(
         "{} fits {} ({})",

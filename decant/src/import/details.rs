@@ -116,7 +116,7 @@ pub struct EditionDetails {
 /// The architecture of an edition, where its XML names one that is known.
 #[must_use]
 pub fn architecture(edition: &Edition<'_>) -> Option<Architecture> {
-    Architecture::from_wim(edition.image.windows.as_ref()?.architecture?.0)
+    Architecture::of_image(edition.image.windows.as_ref()?.architecture?)
 }
 
 impl EditionSummary {
@@ -136,7 +136,9 @@ impl EditionSummary {
             edition_id: windows.and_then(|windows| windows.edition_id.clone()),
             installation_type: windows.and_then(|windows| windows.installation_type.clone()),
             architecture: architecture(edition).map(Architecture::shown_name),
-            version: windows.and_then(|windows| windows.version.as_ref()).map(ToString::to_string),
+            version: windows
+                .and_then(|windows| windows.version.as_ref())
+                .map(ToString::to_string),
         }
     }
 }
@@ -178,7 +180,10 @@ impl Examined {
     /// [`ImportError::Wim`] or [`ImportError::Apply`] for damaged metadata or names that cannot be kept.
     pub fn new(edition: &Edition<'_>) -> Result<Self, ImportError> {
         let wim = &edition.file.wim;
-        let failed = |source| ImportError::Wim { path: edition.file.path.clone(), source };
+        let failed = |source| ImportError::Wim {
+            path: edition.file.path.clone(),
+            source,
+        };
         let metadata = wim.metadata(edition.image.index).map_err(failed)?;
         let inventory = Inventory::new(&metadata)?;
         let blobs = wim.blobs().map_err(failed)?;
@@ -187,19 +192,32 @@ impl Examined {
             .iter()
             .filter_map(|hive| {
                 let dentry = metadata.get(metadata.lookup(&hive.file)?);
-                let size_bytes = dentry.data.and_then(|sha1| blobs.find(&sha1)).map_or(0, |id| blobs.get(id).size_bytes);
-                (!dentry.is_directory())
-                    .then(|| HiveFile { file: hive.file.clone(), key: hive.key.clone(), size_bytes })
+                let size_bytes = dentry
+                    .data
+                    .and_then(|sha1| blobs.find(&sha1))
+                    .map_or(0, |id| blobs.get(id).size_bytes);
+                (!dentry.is_directory()).then(|| HiveFile {
+                    file: hive.file.clone(),
+                    key: hive.key.clone(),
+                    size_bytes,
+                })
             })
             .collect();
         let room = inventory.room(blobs);
-        Ok(Self { metadata, inventory, hives, room })
+        Ok(Self {
+            metadata,
+            inventory,
+            hives,
+            room,
+        })
     }
 
     /// Everything that a world of this edition takes: the files and the merged registry.
     #[must_use]
     pub fn world_bytes(&self) -> u64 {
-        self.hives.iter().fold(self.room.disk_bytes, |sum, hive| sum.saturating_add(hive.size_bytes))
+        self.hives
+            .iter()
+            .fold(self.room.disk_bytes, |sum, hive| sum.saturating_add(hive.size_bytes))
     }
 }
 

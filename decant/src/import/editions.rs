@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use super::select::{EditionNumber, select};
 use super::ImportError;
+use super::select::{EditionNumber, select};
 use crate::medium::{Entry, Medium, MediumError};
 use crate::wim::{ImageInfo, ImageKind, Wim};
 
@@ -32,7 +32,10 @@ impl Edition<'_> {
     /// What to type to take it.
     #[must_use]
     pub fn number(&self) -> EditionNumber {
-        EditionNumber { folder: self.file.folder.clone(), index: self.image.index }
+        EditionNumber {
+            folder: self.file.folder.clone(),
+            index: self.image.index,
+        }
     }
 
     /// Whether it can be installed: neither Windows PE nor the medium's own files.
@@ -66,11 +69,22 @@ impl Editions {
         let mut files = Vec::new();
         for sources in &found {
             let Some(install) = &sources.install else { continue };
-            let folder = sources.path.split_once('/').map_or("", |(folder, _)| folder).to_lowercase();
+            let folder = sources
+                .path
+                .split_once('/')
+                .map_or("", |(folder, _)| folder)
+                .to_lowercase();
             let wim = open_image(&medium, install)?;
             // The XML is what every caller wants next, and what is wrong with it belongs here.
-            wim.info().map_err(|source| ImportError::Wim { path: install.path().to_owned(), source })?;
-            files.push(ImageFile { path: install.path().to_owned(), folder: several.then_some(folder), wim });
+            wim.info().map_err(|source| ImportError::Wim {
+                path: install.path().to_owned(),
+                source,
+            })?;
+            files.push(ImageFile {
+                path: install.path().to_owned(),
+                folder: several.then_some(folder),
+                wim,
+            });
         }
         Ok(Self { medium, files })
     }
@@ -97,7 +111,10 @@ impl Editions {
     /// PE or of the medium's own files.
     pub fn select(&self, wanted: &str) -> Result<Edition<'_>, ImportError> {
         let (installable, others): (Vec<_>, Vec<_>) = self.images().partition(Edition::is_installable);
-        let numbered: Vec<_> = installable.iter().map(|edition| (edition.number(), edition.image)).collect();
+        let numbered: Vec<_> = installable
+            .iter()
+            .map(|edition| (edition.number(), edition.image))
+            .collect();
         match select(&numbered, wanted) {
             Ok(position) => Ok(installable[position]),
             Err(error) => {
@@ -136,8 +153,15 @@ pub fn open_image(medium: &Medium, image: &Entry) -> Result<Wim, ImportError> {
     let folder = image.path().rsplit_once('/').map_or("", |(folder, _)| folder);
     let mut failed: Option<MediumError> = None;
     let wim = Wim::open_split(source, &mut |name| {
-        let path = if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
-        match medium.lookup(&path).and_then(|entry| entry.map(|entry| medium.open_file(&entry)).transpose()) {
+        let path = if folder.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{folder}/{name}")
+        };
+        match medium
+            .lookup(&path)
+            .and_then(|entry| entry.map(|entry| medium.open_file(&entry)).transpose())
+        {
             Ok(part) => part,
             Err(error) => {
                 failed.get_or_insert(error);
@@ -149,5 +173,8 @@ pub fn open_image(medium: &Medium, image: &Entry) -> Result<Wim, ImportError> {
     if let Some(error) = failed {
         return Err(error.into());
     }
-    wim.map_err(|source| ImportError::Wim { path: image.path().to_owned(), source })
+    wim.map_err(|source| ImportError::Wim {
+        path: image.path().to_owned(),
+        source,
+    })
 }

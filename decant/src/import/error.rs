@@ -27,7 +27,11 @@ pub enum ImportError {
     #[error(transparent)]
     Select(#[from] SelectError),
     #[error("image {number}, {name}, is no edition: it is {kind}")]
-    NotInstallable { number: EditionNumber, name: String, kind: &'static str },
+    NotInstallable {
+        number: EditionNumber,
+        name: String,
+        kind: &'static str,
+    },
     #[error("edition {number} holds no installed Windows: {file} is missing")]
     NoWindows { number: EditionNumber, file: String },
     #[error("the XML of edition {number} names no processor architecture that an answer file knows")]
@@ -44,12 +48,21 @@ pub enum ImportError {
         "the image file lacks {} blob(s) that edition {number} needs, the first {} for {}",
         missing.len(), missing[0].sha1, missing[0].path
     )]
-    MissingBlobs { number: EditionNumber, missing: Vec<MissingBlob> },
+    MissingBlobs {
+        number: EditionNumber,
+        missing: Vec<MissingBlob>,
+    },
     #[error(
         "the world needs {needed_bytes} bytes and {needed_files} inodes, but the file system of {} has only \
          {free_bytes} bytes and {free_files} inodes free", path.display()
     )]
-    NoRoom { path: PathBuf, needed_bytes: u64, free_bytes: u64, needed_files: u64, free_files: u64 },
+    NoRoom {
+        path: PathBuf,
+        needed_bytes: u64,
+        free_bytes: u64,
+        needed_files: u64,
+        free_files: u64,
+    },
     #[error("the disk is full: the world needs {needed_bytes} bytes in {}", path.display())]
     DiskFull {
         path: PathBuf,
@@ -84,6 +97,12 @@ pub enum ImportError {
         path: PathBuf,
         #[source]
         source: std::io::Error,
+    },
+    #[error("the target's path {path} is no NT path")]
+    Place {
+        path: String,
+        #[source]
+        source: overlay::NameError,
     },
     #[error("interrupted")]
     Interrupted,

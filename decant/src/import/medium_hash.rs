@@ -22,11 +22,19 @@ pub(super) struct MediumHash<'scope> {
 
 impl<'scope> MediumHash<'scope> {
     /// Starts to hash `medium` where it is one file; a directory has no hash.
-    pub fn start<'env>(scope: &'scope Scope<'scope, 'env>, medium: &'env Medium, interrupted: &'env AtomicBool) -> Self {
+    pub fn start<'env>(
+        scope: &'scope Scope<'scope, 'env>,
+        medium: &'env Medium,
+        interrupted: &'env AtomicBool,
+    ) -> Self {
         let stopped = Arc::new(AtomicBool::new(false));
         let thread = is_one_file(medium.kind()).then(|| {
             let stopped = Arc::clone(&stopped);
-            scope.spawn(move || hash(medium, &|| stopped.load(Ordering::Relaxed) || interrupted.load(Ordering::Relaxed)))
+            scope.spawn(move || {
+                hash(medium, &|| {
+                    stopped.load(Ordering::Relaxed) || interrupted.load(Ordering::Relaxed)
+                })
+            })
         });
         Self { thread, stopped }
     }
@@ -48,7 +56,12 @@ impl<'scope> MediumHash<'scope> {
 
 fn hash(medium: &Medium, stopped: &dyn Fn() -> bool) -> Result<Option<String>, ImportError> {
     let path = medium.path();
-    let failed = |source| ImportError::Medium(MediumError::Host { path: path.to_owned(), source });
+    let failed = |source| {
+        ImportError::Medium(MediumError::Host {
+            path: path.to_owned(),
+            source,
+        })
+    };
     let mut file = File::open(path).map_err(failed)?;
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; READ_BYTES];
@@ -57,7 +70,11 @@ fn hash(medium: &Medium, stopped: &dyn Fn() -> bool) -> Result<Option<String>, I
             return Err(ImportError::Interrupted);
         }
         match file.read(&mut buffer) {
-            Ok(0) => return Ok(Some(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())),
+            Ok(0) => {
+                return Ok(Some(
+                    hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect(),
+                ));
+            }
             Ok(read) => hasher.update(&buffer[..read]),
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
             Err(error) => return Err(failed(error)),

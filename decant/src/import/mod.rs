@@ -21,9 +21,7 @@ use overlay::conf::{self, LaidDown, SetupState, WorldConf};
 use overlay::{NtPath, SealOptions, Staging, WorldName, Worlds};
 use serde::Serialize;
 
-pub use details::{
-    EditionDetails, EditionSummary, Examined, HiveFile, MediumSummary, SetupProgramFile, architecture,
-};
+pub use details::{EditionDetails, EditionSummary, Examined, HiveFile, MediumSummary, SetupProgramFile, architecture};
 pub use editions::{Edition, Editions, ImageFile, kind_words, open_image};
 pub use error::ImportError;
 pub use plan::{Plan, PlanSummary};
@@ -138,9 +136,7 @@ pub struct Report {
 pub fn run(request: &Request<'_>, observer: &dyn Observer) -> Result<Report, ImportError> {
     let editions = Editions::open(&request.medium)?;
     let edition = editions.select(&request.edition)?;
-    let worlds = Worlds::at(&request.worlds);
-    worlds.check_free(&request.world)?;
-    let plan = Plan::new(request, &edition, &worlds)?;
+    let plan = Plan::new(request, &edition)?;
     observer.planned(&plan.summary);
     let mut report = Report {
         plan: plan.summary.clone(),
@@ -153,8 +149,14 @@ pub fn run(request: &Request<'_>, observer: &dyn Observer) -> Result<Report, Imp
     if request.dry_run {
         return Ok(report);
     }
-    let mut staging = worlds.begin(&request.world, &plan.fingerprint)?;
-    let run = Run { request, observer, editions: &editions, edition, plan: &plan };
+    let mut staging = Worlds::open(&request.worlds)?.begin(&request.world, &plan.fingerprint)?;
+    let run = Run {
+        request,
+        observer,
+        editions: &editions,
+        edition,
+        plan: &plan,
+    };
     let done = std::thread::scope(|scope| {
         let hash = MediumHash::start(scope, editions.medium(), request.interrupted);
         let stages = run.stages(&mut staging, &mut report);
@@ -218,7 +220,10 @@ impl Run<'_> {
                 Stage::Seal => {}
             }
             staging.stage_done(stage.name())?;
-            report.stages.push(StageTime { stage: stage.name(), seconds: begun.elapsed().as_secs_f64() });
+            report.stages.push(StageTime {
+                stage: stage.name(),
+                seconds: begun.elapsed().as_secs_f64(),
+            });
         }
         Ok(())
     }
@@ -226,13 +231,16 @@ impl Run<'_> {
     fn lay_down(&self, staging: &mut Staging) -> Result<(), ImportError> {
         // What a killed lay-down left is of unknown completeness.
         staging.clear_files()?;
-        self.observer.stage(Stage::LayDown, self.plan.examined.room.content_bytes);
+        self.observer
+            .stage(Stage::LayDown, self.plan.examined.room.content_bytes);
         let options = apply::Options {
             threads: self.request.threads,
             progress: &|done_bytes| self.observer.bytes(Stage::LayDown, done_bytes),
             interrupted: self.request.interrupted,
         };
-        let Examined { metadata, inventory, .. } = &self.plan.examined;
+        let Examined {
+            metadata, inventory, ..
+        } = &self.plan.examined;
         match apply::lay_down(&self.edition.file.wim, metadata, inventory, staging.tree(), &options) {
             Err(ApplyError::Interrupted) => Err(ImportError::Interrupted),
             other => Ok(other?),
@@ -242,10 +250,18 @@ impl Run<'_> {
     fn place_answers(&self, staging: &mut Staging) -> Result<(), ImportError> {
         let place = target::windows().answers.as_str();
         // The time of what the image brought last is the only one that is the same on every machine.
-        let time = self.edition.image.last_modification_time.or(self.edition.image.creation_time);
+        let time = self
+            .edition
+            .image
+            .last_modification_time
+            .or(self.edition.image.creation_time);
         let time = overlay::FileTime(time.map_or(0, |time| time.0));
         let metadata = overlay::NtMetadata::new(overlay::attributes::ARCHIVE, time, time, time);
-        staging.place_file(&NtPath::parse(place)?, self.plan.answers.bytes(), Some(&metadata))?;
+        let place = NtPath::parse(place).map_err(|source| ImportError::Place {
+            path: place.to_owned(),
+            source,
+        })?;
+        staging.place_file(&place, self.plan.answers.bytes(), &metadata)?;
         Ok(())
     }
 
@@ -260,31 +276,41 @@ impl Run<'_> {
         self.observer.stage(Stage::Seal, 0);
         let medium = self.editions.medium();
         let summary = &self.plan.summary.edition;
-        let languages = self.edition.image.windows.as_ref().map(|windows| windows.languages.clone());
-        let mut conf = WorldConf::new();
+        let windows = self.edition.image.windows.as_ref();
+        let build = windows
+            .and_then(|windows| windows.version.as_ref()?.build)
+            .map(|build| build.to_string());
+        let mut conf = WorldConf::default();
         conf.source = Some(conf::Source {
             medium: conf::Medium {
-                size_bytes: medium.size_bytes(),
-                label: medium.label().map(str::to_owned),
+                size_bytes: medium.size_bytes().unwrap_or_default(),
+                label: medium.label().unwrap_or_default().to_owned(),
                 sha256: medium_sha256,
             },
             edition: conf::Edition {
                 index: summary.index,
                 name: summary.name.clone(),
-                edition_id: summary.edition_id.clone(),
-                installation_type: summary.installation_type.clone(),
-                version: summary.version.clone(),
-                build: self.edition.image.windows.as_ref().and_then(|windows| windows.version.as_ref()?.build),
-                architecture: summary.architecture.map(str::to_owned),
-                languages: languages.unwrap_or_default(),
+                edition_id: summary.edition_id.clone().unwrap_or_default(),
+                installation_type: summary.installation_type.clone().unwrap_or_default(),
+                version: summary.version.clone().unwrap_or_default(),
+                build: build.unwrap_or_default(),
+                architecture: summary.architecture.unwrap_or_default().to_owned(),
+                languages: windows.map(|windows| windows.languages.clone()).unwrap_or_default(),
             },
         });
         conf.laid_down = Some(LaidDown::Native);
-        conf.setup = SetupState::Pending;
-        conf.options.insert("answers_sha256".to_owned(), self.plan.summary.answers_sha256.clone());
-        let options = SealOptions { threads: self.request.threads, ..SealOptions::default() };
+        conf.setup = SetupState::NotRun;
+        conf.options
+            .insert("answers_sha256".to_owned(), self.plan.summary.answers_sha256.clone());
+        let options = SealOptions {
+            threads: self.request.threads,
+            ..SealOptions::default()
+        };
         let world = staging.commit(conf, &options)?;
-        report.stages.push(StageTime { stage: Stage::Seal.name(), seconds: begun.elapsed().as_secs_f64() });
+        report.stages.push(StageTime {
+            stage: Stage::Seal.name(),
+            seconds: begun.elapsed().as_secs_f64(),
+        });
         Ok(world)
     }
 

@@ -69,14 +69,21 @@ impl Plan {
     ///
     /// # Errors
     /// The first thing that makes the import impossible; nothing was written.
-    pub fn new(request: &Request<'_>, edition: &Edition<'_>, worlds: &Worlds) -> Result<Self, ImportError> {
+    pub fn new(request: &Request<'_>, edition: &Edition<'_>) -> Result<Self, ImportError> {
+        let survey = Worlds::survey(&request.worlds, &request.world)?;
         let number = edition.number();
         let wim = &edition.file.wim;
-        let failed = |source| ImportError::Wim { path: edition.file.path.clone(), source };
+        let failed = |source| ImportError::Wim {
+            path: edition.file.path.clone(),
+            source,
+        };
         let examined = Examined::new(edition)?;
         let system = &target::windows().hives[0].file;
         if !examined.hives.iter().any(|hive| hive.file == *system) {
-            return Err(ImportError::NoWindows { number, file: system.clone() });
+            return Err(ImportError::NoWindows {
+                number,
+                file: system.clone(),
+            });
         }
         let blobs = wim.blobs().map_err(failed)?;
         let missing = examined.inventory.missing_blobs(blobs);
@@ -91,25 +98,24 @@ impl Plan {
             Some(path) => AnswerFile::check(read_answers(path)?, &path.display().to_string(), architecture)?,
         };
 
-        let file_system = worlds.probe()?;
+        let free_bytes = survey.file_system.free_bytes.saturating_add(survey.left_over_bytes);
+        let free_inodes = survey.file_system.free_inodes;
         let needed_bytes = examined.world_bytes().saturating_add(answers.bytes().len() as u64);
         let needed_files = examined.room.files + examined.room.directories;
-        let path = worlds.world_path(&request.world);
-        if needed_bytes.saturating_add(SPARE_BYTES) > file_system.free_bytes
-            || file_system.free_inodes.is_some_and(|free| needed_files > free)
+        if needed_bytes.saturating_add(SPARE_BYTES) > free_bytes || free_inodes.is_some_and(|free| needed_files > free)
         {
             return Err(ImportError::NoRoom {
-                path: worlds.root().to_owned(),
+                path: request.worlds.clone(),
                 needed_bytes: needed_bytes.saturating_add(SPARE_BYTES),
-                free_bytes: file_system.free_bytes,
+                free_bytes,
                 needed_files,
-                free_files: file_system.free_inodes.unwrap_or(u64::MAX),
+                free_files: free_inodes.unwrap_or(u64::MAX),
             });
         }
 
         let summary = PlanSummary {
             world: request.world.to_string(),
-            path,
+            path: survey.path,
             edition: EditionSummary::new(edition),
             apply: "native",
             directories: examined.room.directories,
@@ -117,20 +123,31 @@ impl Plan {
             file_names: examined.room.file_names,
             content_bytes: examined.room.content_bytes,
             needed_bytes,
-            free_bytes: file_system.free_bytes,
+            free_bytes,
             hives: examined.hives.clone(),
-            answers: request.answers.as_ref().map_or("default".to_owned(), |path| path.display().to_string()),
+            answers: request
+                .answers
+                .as_ref()
+                .map_or("default".to_owned(), |path| path.display().to_string()),
             answers_sha256: answers.sha256(),
             escaped_names: examined.inventory.escaped_names().to_vec(),
             encrypted_files: examined.inventory.encrypted_files().to_vec(),
         };
         let fingerprint = fingerprint(edition, request, &answers);
-        Ok(Self { examined, answers, fingerprint, summary })
+        Ok(Self {
+            examined,
+            answers,
+            fingerprint,
+            summary,
+        })
     }
 }
 
 fn read_answers(path: &Path) -> Result<Vec<u8>, ImportError> {
-    let failed = |source| ImportError::ReadAnswers { path: path.to_owned(), source };
+    let failed = |source| ImportError::ReadAnswers {
+        path: path.to_owned(),
+        source,
+    };
     let length_bytes = std::fs::metadata(path).map_err(failed)?.len();
     if length_bytes > MAX_ANSWERS_BYTES {
         return Err(ImportError::Answers(crate::answers::AnswersError::TooLarge {

@@ -53,9 +53,18 @@ pub(super) fn merge(
     let sources = examined
         .hives
         .iter()
-        .map(|hive| Ok(Source { hive, bytes: read_hive(edition, &examined.metadata, &hive.file)? }))
+        .map(|hive| {
+            Ok(Source {
+                hive,
+                bytes: read_hive(edition, &examined.metadata, &hive.file)?,
+            })
+        })
         .collect::<Result<Vec<_>, ImportError>>()?;
-    let strictness = if skip_damaged { Strictness::WalkOn } else { Strictness::Strict };
+    let strictness = if skip_damaged {
+        Strictness::WalkOn
+    } else {
+        Strictness::Strict
+    };
     // The image's own time: a clock would make two imports differ.
     let time = edition.image.last_modification_time.or(edition.image.creation_time);
     let options = WriteOptions {
@@ -73,11 +82,14 @@ pub(super) fn merge(
             Strictness::WalkOn => Hive::open_damaged(&source.bytes).map_err(failed)?.0,
         };
         let (counts, damage) = count(hive.root().map_err(failed)?, strictness).map_err(failed)?;
-        expected.push((counts, damage.total()));
+        expected.push((counts, damage.nr_found));
         merge.mount(&source.hive.key, hive).map_err(failed)?;
     }
     // Each source was read whole above, so an error here is about what all of them make together.
-    let whole = merge.build().map_err(|source| ImportError::Hive { file: "registry.hiv".to_owned(), source })?;
+    let whole = merge.build().map_err(|source| ImportError::Hive {
+        file: "registry.hiv".to_owned(),
+        source,
+    })?;
 
     let path = staging.registry_path();
     std::fs::write(&path, &whole.bytes).map_err(|source| ImportError::Write { path, source })?;
@@ -110,20 +122,37 @@ pub(super) fn count_again(examined: &Examined, staging: &Staging) -> Result<Vec<
     let bytes = std::fs::read(&path).map_err(|source| ImportError::Write { path, source })?;
     let counts = count_in(&bytes, &examined.hives)?;
     // What an earlier run left out, it has told.
-    Ok(examined.hives.iter().zip(counts).map(|(hive, counts)| report(hive, counts, 0)).collect())
+    Ok(examined
+        .hives
+        .iter()
+        .zip(counts)
+        .map(|(hive, counts)| report(hive, counts, 0))
+        .collect())
 }
 
 fn report(hive: &HiveFile, counts: Counts, damaged: u64) -> MergedHive {
-    MergedHive { file: hive.file.clone(), key: hive.key.clone(), keys: counts.keys, values: counts.values, damaged }
+    MergedHive {
+        file: hive.file.clone(),
+        key: hive.key.clone(),
+        keys: counts.keys,
+        values: counts.values,
+        damaged,
+    }
 }
 
 fn failed(hive: &HiveFile, source: hive::Error) -> ImportError {
-    ImportError::Hive { file: hive.file.clone(), source }
+    ImportError::Hive {
+        file: hive.file.clone(),
+        source,
+    }
 }
 
 /// Counts what a merged registry holds under the key of each hive.
 fn count_in(registry: &[u8], hives: &[HiveFile]) -> Result<Vec<Counts>, ImportError> {
-    let merged = Hive::open(registry).map_err(|source| ImportError::Hive { file: "registry.hiv".to_owned(), source })?;
+    let merged = Hive::open(registry).map_err(|source| ImportError::Hive {
+        file: "registry.hiv".to_owned(),
+        source,
+    })?;
     hives
         .iter()
         .map(|hive| {
@@ -145,16 +174,28 @@ fn read_hive(edition: &Edition<'_>, metadata: &ImageMetadata, file: &str) -> Res
         logs.extend(read_file(edition, metadata, &format!("{file}{suffix}"))?.filter(|log| !log.is_empty()));
     }
     let logs: Vec<&[u8]> = logs.iter().map(Vec::as_slice).collect();
-    let recovered = recover(&primary, &logs).map_err(|source| ImportError::Hive { file: file.to_owned(), source })?;
+    let recovered = recover(&primary, &logs).map_err(|source| ImportError::Hive {
+        file: file.to_owned(),
+        source,
+    })?;
     Ok(recovered.0.into_owned())
 }
 
 fn read_file(edition: &Edition<'_>, metadata: &ImageMetadata, file: &str) -> Result<Option<Vec<u8>>, ImportError> {
-    let Some(dentry) = metadata.lookup(file).map(|id| metadata.get(id)) else { return Ok(None) };
-    let Some(sha1) = dentry.data else { return Ok(Some(Vec::new())) };
+    let Some(dentry) = metadata.lookup(file).map(|id| metadata.get(id)) else {
+        return Ok(None);
+    };
+    let Some(sha1) = dentry.data else {
+        return Ok(Some(Vec::new()));
+    };
     let wim = &edition.file.wim;
-    let failed = |source| ImportError::Wim { path: format!("{file} in {}", edition.file.path), source };
+    let failed = |source| ImportError::Wim {
+        path: format!("{file} in {}", edition.file.path),
+        source,
+    };
     // The plan has found every blob.
-    let Some(blob) = wim.blobs().map_err(failed)?.find(&sha1) else { return Ok(None) };
+    let Some(blob) = wim.blobs().map_err(failed)?.find(&sha1) else {
+        return Ok(None);
+    };
     wim.read_blob(blob, MAX_HIVE_BYTES).map(Some).map_err(failed)
 }

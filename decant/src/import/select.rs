@@ -85,8 +85,12 @@ pub fn select(editions: &[(EditionNumber, &ImageInfo)], wanted: &str) -> Result<
     let asked = fold(wanted);
     let identity = |image: &ImageInfo| {
         let windows = image.windows.as_ref();
-        let edition = windows.and_then(|windows| windows.edition_id.clone()).unwrap_or_default();
-        let installation = windows.and_then(|windows| windows.installation_type.clone()).unwrap_or_default();
+        let edition = windows
+            .and_then(|windows| windows.edition_id.clone())
+            .unwrap_or_default();
+        let installation = windows
+            .and_then(|windows| windows.installation_type.clone())
+            .unwrap_or_default();
         (edition, installation)
     };
     let candidate = |position: &usize| {
@@ -98,10 +102,16 @@ pub fn select(editions: &[(EditionNumber, &ImageInfo)], wanted: &str) -> Result<
             (true, false) => installation,
             (true, true) => "no EDITIONID".to_owned(),
         };
-        Candidate { number: number.clone(), name: image.shown_name().0, identity }
+        Candidate {
+            number: number.clone(),
+            name: image.shown_name().0,
+            identity,
+        }
     };
     let fitting = |fits: &dyn Fn(&EditionNumber, &ImageInfo) -> bool| -> Vec<usize> {
-        (0..editions.len()).filter(|position| fits(&editions[*position].0, editions[*position].1)).collect()
+        (0..editions.len())
+            .filter(|position| fits(&editions[*position].0, editions[*position].1))
+            .collect()
     };
     let by_index = |number: &EditionNumber, _: &ImageInfo| {
         asked == number.to_string() || (number.folder.is_some() && asked == number.index.to_string())
@@ -116,19 +126,29 @@ pub fn select(editions: &[(EditionNumber, &ImageInfo)], wanted: &str) -> Result<
     let by_identity = |_: &EditionNumber, image: &ImageInfo| {
         let (edition, installation) = identity(image);
         !edition.is_empty()
-            && ["/", "+", " "].iter().any(|between| fold(&format!("{edition}{between}{installation}")) == asked)
+            && ["/", "+", " "]
+                .iter()
+                .any(|between| fold(&format!("{edition}{between}{installation}")) == asked)
     };
     let by_edition_id = |_: &EditionNumber, image: &ImageInfo| {
         let (edition, _) = identity(image);
         !edition.is_empty() && fold(&edition) == asked
     };
-    for fits in [&by_index as &dyn Fn(&EditionNumber, &ImageInfo) -> bool, &by_name, &by_identity, &by_edition_id] {
+    for fits in [
+        &by_index as &dyn Fn(&EditionNumber, &ImageInfo) -> bool,
+        &by_name,
+        &by_identity,
+        &by_edition_id,
+    ] {
         match fitting(fits).as_slice() {
             [] => {}
             [one] => return Ok(*one),
             several => {
                 let candidates = several.iter().map(candidate).collect();
-                return Err(SelectError::Ambiguous { wanted: wanted.to_owned(), candidates });
+                return Err(SelectError::Ambiguous {
+                    wanted: wanted.to_owned(),
+                    candidates,
+                });
             }
         }
     }
@@ -141,7 +161,10 @@ pub fn select(editions: &[(EditionNumber, &ImageInfo)], wanted: &str) -> Result<
     if close.is_empty() {
         close = (0..editions.len()).collect();
     }
-    Err(SelectError::NotFound { wanted: wanted.to_owned(), candidates: close.iter().map(candidate).collect() })
+    Err(SelectError::NotFound {
+        wanted: wanted.to_owned(),
+        candidates: close.iter().map(candidate).collect(),
+    })
 }
 
 #[cfg(test)]
@@ -165,15 +188,37 @@ mod tests {
 
     fn server() -> Vec<ImageInfo> {
         vec![
-            image(1, "Windows Server 2016 SERVERSTANDARDCORE", "Standard", "ServerStandard", "Server Core"),
-            image(2, "Windows Server 2016 SERVERSTANDARD", "Standard (Desktop Experience)", "ServerStandard", "Server"),
+            image(
+                1,
+                "Windows Server 2016 SERVERSTANDARDCORE",
+                "Standard",
+                "ServerStandard",
+                "Server Core",
+            ),
+            image(
+                2,
+                "Windows Server 2016 SERVERSTANDARD",
+                "Standard (Desktop Experience)",
+                "ServerStandard",
+                "Server",
+            ),
             image(5, "Windows 7 HOME", "", "Home", "Client"),
         ]
     }
 
     fn chosen(images: &[ImageInfo], wanted: &str) -> Result<u32, SelectError> {
-        let editions: Vec<_> =
-            images.iter().map(|image| (EditionNumber { folder: None, index: image.index }, image)).collect();
+        let editions: Vec<_> = images
+            .iter()
+            .map(|image| {
+                (
+                    EditionNumber {
+                        folder: None,
+                        index: image.index,
+                    },
+                    image,
+                )
+            })
+            .collect();
         select(&editions, wanted).map(|position| images[position].index)
     }
 
@@ -199,7 +244,10 @@ mod tests {
         assert_eq!(error.to_string(), "\"ServerStandard\" names 2 editions");
         let lines: Vec<_> = error.candidates().iter().map(ToString::to_string).collect();
         assert_eq!(lines[0], "      1  Standard (ServerStandard/Server Core)");
-        assert_eq!(lines[1], "      2  Standard (Desktop Experience) (ServerStandard/Server)");
+        assert_eq!(
+            lines[1],
+            "      2  Standard (Desktop Experience) (ServerStandard/Server)"
+        );
     }
 
     #[test]
@@ -213,7 +261,10 @@ mod tests {
     #[test]
     fn an_index_that_two_architectures_share_needs_its_folder() {
         let (first, second) = (image(1, "A", "A", "A", "Client"), image(1, "B", "B", "B", "Client"));
-        let number = |folder: &str| EditionNumber { folder: Some(folder.to_owned()), index: 1 };
+        let number = |folder: &str| EditionNumber {
+            folder: Some(folder.to_owned()),
+            index: 1,
+        };
         let editions = [(number("x64"), &first), (number("x86"), &second)];
         assert!(matches!(select(&editions, "1"), Err(SelectError::Ambiguous { .. })));
         assert_eq!(select(&editions, "x86/1"), Ok(1));

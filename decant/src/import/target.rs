@@ -57,8 +57,16 @@ mod tests {
         let target = windows();
         assert_eq!(target.hives[0].key, r"Windows\Machine\SYSTEM");
         for hive in &target.hives {
-            assert!(hive.file.starts_with("Windows/") && hive.key.starts_with(r"Windows\"), "{hive:?}");
+            assert!(
+                hive.file.starts_with("Windows/") && hive.key.starts_with(r"Windows\"),
+                "{hive:?}"
+            );
         }
-        assert!(target.setup_programs.iter().all(|program| program.file.starts_with("Windows/")));
+        assert!(
+            target
+                .setup_programs
+                .iter()
+                .all(|program| program.file.starts_with("Windows/"))
+        );
     }
 }

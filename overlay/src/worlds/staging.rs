@@ -25,7 +25,7 @@ use crate::removed::{self, Removed};
 use crate::store::{MANIFEST, RESERVED};
 use crate::tree::{FIXED_TIME, FileTree, make_dir};
 
-const WORLD: &str = "world";
+pub(crate) const WORLD: &str = "world";
 const SCRATCH: &str = "scratch";
 const STATE: &str = "state";
 const STATE_HEADER: &str = "vodka-import 1";
@@ -170,7 +170,10 @@ impl Staging {
         if crate::beneath::open_file_entry(&world, removed::FILE_NAME).is_err() {
             Removed::default().write(&world, &path, Durable::Later)?;
         }
-        let options = SealOptions { known: options.known.or(Some(self.tree.known_hashes())), ..*options };
+        let options = SealOptions {
+            known: options.known.or(Some(self.tree.known_hashes())),
+            ..*options
+        };
         seal(&world, &path, &mut conf, &options)?;
         check_entries(&world, &path)?;
         syncfs(&world).trying("write to the disk", &path)?;
@@ -279,7 +282,10 @@ fn fix_times_below(nt: &OwnedFd, place: &Path) -> Result<()> {
 fn check_entries(world: &OwnedFd, path: &Path) -> Result<()> {
     for (name, _) in crate::listing::raw(world, path)? {
         if ![FILES, REGISTRY, removed::FILE_NAME, conf::FILE_NAME].contains(&&*name) {
-            return Err(Error::ForeignEntry { path: path.join(name), found: "none of a world's four entries" });
+            return Err(Error::ForeignEntry {
+                path: path.join(name),
+                found: "none of a world's four entries",
+            });
         }
     }
     Ok(())

@@ -28,7 +28,11 @@ pub fn parse<A: Parser>() -> Result<A, ExitCode> {
     A::try_parse().map_err(|error| {
         // Whoever closed the stream reads no help.
         let _ = error.print();
-        if error.use_stderr() { ExitCode::Usage } else { ExitCode::Done }
+        if error.use_stderr() {
+            ExitCode::Usage
+        } else {
+            ExitCode::Done
+        }
     })
 }
 

@@ -2,7 +2,7 @@
 //! `vodka world`: what worlds there are, what is in one, whether it is whole, and its end.
 
 use clap::{Args, Subcommand};
-use overlay::{Difference, SealOptions, Sizes, World, WorldConf, WorldName};
+use overlay::{Difference, SealOptions, Sizes, WorldConf};
 use serde::Serialize;
 
 use super::text::size;
@@ -55,19 +55,11 @@ pub(super) fn run(command: Command) -> Result<(), Failure> {
         Command::Show(arguments) => show(&arguments),
         Command::Verify(arguments) => verify(&arguments),
         Command::Remove(arguments) => {
-            let name = world_name(&arguments.name)?;
-            arguments.place.worlds()?.remove(&name).map_err(failure)?;
-            Output::Text.line(format!("world {name} is removed"))
+            let world = arguments.place.world(&arguments.name)?;
+            world.worlds().remove(world.name()).map_err(failure)?;
+            Output::Text.line(format!("world {} is removed", world.name()))
         }
     }
-}
-
-fn world_name(name: &str) -> Result<WorldName, Failure> {
-    name.parse().map_err(|error: overlay::NameError| Failure::new(ExitCode::Usage, error))
-}
-
-fn open(arguments: &Show) -> Result<World, Failure> {
-    arguments.place.worlds()?.world(&world_name(&arguments.name)?).map_err(failure)
 }
 
 #[derive(Serialize)]
@@ -81,7 +73,10 @@ struct ListedWorld {
 
 fn list(arguments: &List) -> Result<(), Failure> {
     let output = Output::new(arguments.json);
-    let listed = arguments.place.worlds()?.list().map_err(failure)?;
+    let listed = match arguments.place.worlds()? {
+        Some(worlds) => worlds.list().map_err(failure)?,
+        None => Vec::new(),
+    };
     let mut document = Vec::new();
     output.line(format!("{:<24}{:<40}{:<12}SETUP", "WORLD", "EDITION", "BUILD"))?;
     for world in listed {
@@ -90,13 +85,21 @@ fn list(arguments: &List) -> Result<(), Failure> {
             Ok(conf) => {
                 let edition = conf.source.as_ref().map(|source| &source.edition);
                 let shown = edition.map_or("", |edition| edition.name.as_str());
-                let build = edition.and_then(|edition| edition.build).map_or_else(String::new, |build| build.to_string());
-                output.line(format!("{name:<24}{shown:<40}{build:<12}{}", conf.setup))?;
-                document.push(ListedWorld { name, conf: Some(conf), error: None });
+                let build = edition.map_or("", |edition| edition.build.as_str());
+                output.line(format!("{name:<24}{shown:<40}{build:<12}{}", conf.setup.as_str()))?;
+                document.push(ListedWorld {
+                    name,
+                    conf: Some(conf),
+                    error: None,
+                });
             }
             Err(error) => {
                 output.line(format!("{name:<24}cannot be read: {error}"))?;
-                document.push(ListedWorld { name, conf: None, error: Some(error.to_string()) });
+                document.push(ListedWorld {
+                    name,
+                    conf: None,
+                    error: Some(error.to_string()),
+                });
             }
         }
     }
@@ -113,9 +116,14 @@ struct ShownWorld<'a> {
     sizes: Sizes,
 }
 
+/// A size as a number and as people say it.
+fn size_text(bytes: u64) -> String {
+    format!("{bytes} ({})", size(bytes))
+}
+
 fn show(arguments: &Show) -> Result<(), Failure> {
     let output = Output::new(arguments.json);
-    let world = open(arguments)?;
+    let world = arguments.place.world(&arguments.name)?;
     let sizes = world.sizes().map_err(failure)?;
     let conf = world.conf();
     output.line(format!("world {}", world.name()))?;
@@ -126,23 +134,34 @@ fn show(arguments: &Show) -> Result<(), Failure> {
     if let Some(source) = &conf.source {
         let edition = &source.edition;
         lines.push(("edition", format!("{} (index {})", edition.name, edition.index)));
+        let medium = &source.medium;
         let optional = [
             ("EDITIONID", edition.edition_id.clone()),
             ("installation type", edition.installation_type.clone()),
             ("version", edition.version.clone()),
             ("architecture", edition.architecture.clone()),
-            ("languages", (!edition.languages.is_empty()).then(|| edition.languages.join(", "))),
-            ("medium label", source.medium.label.clone()),
-            ("medium size", source.medium.size_bytes.map(|bytes| format!("{bytes} ({})", size(bytes)))),
-            ("medium sha256", source.medium.sha256.clone()),
+            ("languages", edition.languages.join(", ")),
+            ("medium label", medium.label.clone()),
+            (
+                "medium size",
+                if medium.size_bytes > 0 {
+                    size_text(medium.size_bytes)
+                } else {
+                    String::new()
+                },
+            ),
+            ("medium sha256", medium.sha256.clone().unwrap_or_default()),
         ];
-        lines.extend(optional.into_iter().filter_map(|(name, value)| Some((name, value?))));
+        lines.extend(optional.into_iter().filter(|(_, value)| !value.is_empty()));
     }
-    lines.push(("setup", conf.setup.to_string()));
-    lines.push(("files", format!("{} in {} director(ies)", sizes.files, sizes.directories)));
-    lines.push(("content", format!("{} ({})", sizes.apparent_bytes, size(sizes.apparent_bytes))));
-    lines.push(("on disk", format!("{} ({})", sizes.allocated_bytes, size(sizes.allocated_bytes))));
-    lines.push(("registry", format!("{} ({})", sizes.registry_bytes, size(sizes.registry_bytes))));
+    lines.push(("setup", conf.setup.as_str().to_owned()));
+    lines.push((
+        "files",
+        format!("{} in {} director(ies)", sizes.files, sizes.directories),
+    ));
+    lines.push(("content", size_text(sizes.apparent_bytes)));
+    lines.push(("on disk", size_text(sizes.allocated_bytes)));
+    lines.push(("registry", size_text(sizes.registry_bytes)));
     if let Some(digest) = &conf.digest {
         lines.push(("digest", digest.to_string()));
     }
@@ -167,21 +186,37 @@ struct Verified {
 
 fn verify(arguments: &Show) -> Result<(), Failure> {
     let output = Output::new(arguments.json);
-    let world = open(arguments)?;
-    let differences: Vec<String> =
-        world.verify(&SealOptions::default()).map_err(failure)?.iter().map(Difference::to_string).collect();
+    let world = arguments.place.world(&arguments.name)?;
+    let differences: Vec<String> = world
+        .verify(&SealOptions::default())
+        .map_err(failure)?
+        .iter()
+        .map(Difference::to_string)
+        .collect();
     for difference in &differences {
         output.line(difference)?;
     }
     let digest = world.conf().digest.as_ref().map(ToString::to_string);
     let whole = differences.is_empty();
     if whole {
-        output.line(format!("world {} is whole: {}", world.name(), digest.as_deref().unwrap_or("no digest")))?;
+        output.line(format!(
+            "world {} is whole: {}",
+            world.name(),
+            digest.as_deref().unwrap_or("no digest")
+        ))?;
     }
     let count = differences.len();
-    output.document(&Verified { name: world.name().to_string(), digest, whole, differences })?;
+    output.document(&Verified {
+        name: world.name().to_string(),
+        digest,
+        whole,
+        differences,
+    })?;
     if whole {
         return Ok(());
     }
-    Err(Failure::new(ExitCode::Damaged, format!("world {} differs from its digest in {count} place(s)", world.name())))
+    Err(Failure::new(
+        ExitCode::Damaged,
+        format!("world {} differs from its digest in {count} place(s)", world.name()),
+    ))
 }
