@@ -8,6 +8,7 @@
 //! - [`upcase`]: how NT compares names, for the registry and for files.
 #![forbid(unsafe_code)]
 
+pub mod edit;
 mod emit;
 pub mod error;
 pub mod format;
@@ -20,8 +21,10 @@ pub mod subkeys;
 pub mod tree;
 pub mod upcase;
 pub mod value;
+pub mod verify;
 pub mod walk;
 
+pub use edit::{Change, Created, Editor, KeyId, NewKey};
 pub use error::{Error, Result};
 pub use key::{Key, LayerSemantics};
 pub use merge::{Merge, Merged, SourceReport, rebuild};
@@ -29,4 +32,5 @@ pub use name::{Name, NameBuf};
 pub use reader::{Hive, MAX_DEPTH, OpenDamage};
 pub use tree::{DEFAULT_SECURITY, Node, NodeValue, WriteOptions};
 pub use value::{Data, Value};
+pub use verify::{VerifyReport, verify};
 pub use walk::{Counts, DamageReport, Order, Strictness, Walk, count};
