@@ -8,7 +8,9 @@ use wim_support::{chain, corpus, open};
 
 #[test]
 fn a_damaged_file_is_named_by_its_hash_and_the_rest_can_be_read() {
-    let Some(path) = corpus("wim/corrupted_file_1.wim") else { return };
+    let Some(path) = corpus("wim/corrupted_file_1.wim") else {
+        return;
+    };
     let wim = open(&path);
     assert!(!wim.info().expect("the XML").images.is_empty());
     let metadata = wim.metadata(1).expect("the metadata are whole");
@@ -18,7 +20,9 @@ fn a_damaged_file_is_named_by_its_hash_and_the_rest_can_be_read() {
             let blob = wim.find_blob(&sha1).expect("the blob is listed");
             if let Err(error) = BlobReader::new(&wim).read(blob, &mut |_| Ok(())) {
                 assert!(error.is_damage(), "{error}");
-                let WimError::WrongHash { expected, .. } = error else { panic!("{}", chain(&error)) };
+                let WimError::WrongHash { expected, .. } = error else {
+                    panic!("{}", chain(&error))
+                };
                 assert_eq!(expected, sha1);
                 damaged.push(metadata.path(id));
             }
@@ -31,28 +35,41 @@ fn a_damaged_file_is_named_by_its_hash_and_the_rest_can_be_read() {
 fn a_cycle_is_refused_and_named() {
     let Some(path) = corpus("wim/cyclic.wim") else { return };
     let error = open(&path).metadata(1).expect_err("a cycle");
-    assert!(matches!(&error, WimError::Cycle { path, offset, .. } if !path.is_empty() && *offset > 0), "{error}");
+    assert!(
+        matches!(&error, WimError::Cycle { path, offset, .. } if !path.is_empty() && *offset > 0),
+        "{error}"
+    );
 }
 
 #[test]
 fn a_name_that_climbs_is_refused_and_named() {
     let Some(path) = corpus("wim/dotdot.wim") else { return };
     let error = open(&path).metadata(1).expect_err("`..`");
-    assert!(matches!(&error, WimError::InvalidName { path, .. } if path.contains("..")), "{error}");
+    assert!(
+        matches!(&error, WimError::InvalidName { path, .. } if path.contains("..")),
+        "{error}"
+    );
 }
 
 #[test]
 fn a_name_that_is_there_twice_is_refused_and_named() {
-    let Some(path) = corpus("wim/duplicate_names.wim") else { return };
+    let Some(path) = corpus("wim/duplicate_names.wim") else {
+        return;
+    };
     let error = open(&path).metadata(1).expect_err("a duplicate");
-    assert!(matches!(&error, WimError::DuplicateName { path, .. } if path.len() > 1), "{error}");
+    assert!(
+        matches!(&error, WimError::DuplicateName { path, .. } if path.len() > 1),
+        "{error}"
+    );
 }
 
 /// [MS-DTYP] 2.4.6: the offset of the DACL is 0 for none ("null DACL": all access), else that of an ACL, which may hold
 /// no entry ("empty DACL": no access). The descriptors come out raw, so both stay what they are.
 #[test]
 fn an_empty_dacl_is_not_a_missing_dacl() {
-    let Some(path) = corpus("wim/empty_dacl.wim") else { return };
+    let Some(path) = corpus("wim/empty_dacl.wim") else {
+        return;
+    };
     let metadata = open(&path).metadata(1).expect("valid");
     let mut with_empty_dacl = 0;
     for descriptor in metadata.security_descriptors() {

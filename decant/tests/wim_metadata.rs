@@ -5,9 +5,7 @@ mod wim_support;
 
 use std::collections::BTreeMap;
 
-use fixtures::wim_writer::{
-    ENCRYPTED, HIDDEN, Image, Node, READONLY, ReparsePoint, SYSTEM, TAG_SYMLINK, WimWriter,
-};
+use fixtures::wim_writer::{ENCRYPTED, HIDDEN, Image, Node, READONLY, ReparsePoint, SYSTEM, TAG_SYMLINK, WimWriter};
 use vodka_decant::wim::{Dentry, ImageMetadata, NameFault, Sha1Hash, Wim, WimError};
 use wim_support::{Random, has_wimlib, open_bytes, text, wimlib};
 
@@ -33,7 +31,9 @@ fn wimlib_details(image: &std::path::Path) -> BTreeMap<String, Detail> {
     let mut path = String::new();
     for line in String::from_utf8(listing).expect("UTF-8").lines() {
         let unquoted = |value: &str| value.trim_matches('"').to_owned();
-        let (key, value) = line.split_once('=').map_or((line.trim(), ""), |(key, value)| (key.trim(), value.trim()));
+        let (key, value) = line
+            .split_once('=')
+            .map_or((line.trim(), ""), |(key, value)| (key.trim(), value.trim()));
         if key == "Full Path" {
             path = unquoted(value);
             details.insert(path.clone(), Detail::default());
@@ -57,9 +57,16 @@ fn wimlib_details(image: &std::path::Path) -> BTreeMap<String, Detail> {
             "Unnamed data stream:" => detail.streams.push(("data".to_owned(), String::new())),
             "Reparse point stream:" => detail.streams.push(("reparse".to_owned(), String::new())),
             "Raw encrypted data stream:" => detail.streams.push(("efs".to_owned(), String::new())),
-            "Hash" => detail.streams.last_mut().expect("a stream before its hash").1 = value.trim_start_matches("0x").to_owned(),
+            "Hash" => {
+                detail.streams.last_mut().expect("a stream before its hash").1 =
+                    value.trim_start_matches("0x").to_owned()
+            }
             _ if key.starts_with("Named data stream") => {
-                let name = key.trim_start_matches("Named data stream").trim_end_matches(':').trim().trim_matches('"');
+                let name = key
+                    .trim_start_matches("Named data stream")
+                    .trim_end_matches(':')
+                    .trim()
+                    .trim_matches('"');
                 detail.streams.push((format!(":{name}"), String::new()));
             }
             _ => {}
@@ -67,7 +74,9 @@ fn wimlib_details(image: &std::path::Path) -> BTreeMap<String, Detail> {
     }
     for detail in details.values_mut() {
         // An empty unnamed stream and none are the same.
-        detail.streams.retain(|(name, hash)| name.starts_with(':') || hash.trim_matches('0') != "");
+        detail
+            .streams
+            .retain(|(name, hash)| name.starts_with(':') || hash.trim_matches('0') != "");
         detail.streams.sort();
     }
     details
@@ -76,13 +85,21 @@ fn wimlib_details(image: &std::path::Path) -> BTreeMap<String, Detail> {
 /// `Wed Jan 01 00:00:00 2020 UTC` as seconds since 1970.
 fn unix_seconds(shown: &str) -> i64 {
     let parts: Vec<&str> = shown.split_whitespace().collect();
-    let [_, month, day, clock, year, _] = parts.as_slice() else { panic!("a time like `{shown}`") };
-    let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let [_, month, day, clock, year, _] = parts.as_slice() else {
+        panic!("a time like `{shown}`")
+    };
+    let months = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ];
     let month = months.iter().position(|name| name == month).expect("a month") as i64 + 1;
     let (year, day): (i64, i64) = (year.parse().expect("a year"), day.parse().expect("a day"));
     let clock: Vec<i64> = clock.split(':').map(|part| part.parse().expect("a number")).collect();
     // Days since 1970-01-01 in the Gregorian calendar, the year beginning in March.
-    let (shifted_year, shifted_month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let (shifted_year, shifted_month) = if month > 2 {
+        (year, month - 3)
+    } else {
+        (year - 1, month + 9)
+    };
     let era = shifted_year.div_euclid(400);
     let year_of_era = shifted_year - era * 400;
     let day_of_year = (153 * shifted_month + 2) / 5 + day - 1;
@@ -97,9 +114,16 @@ fn our_detail(metadata: &ImageMetadata, dentry: &Dentry<'_>) -> Detail {
     let mut streams: Vec<(String, String)> = Vec::new();
     streams.extend(dentry.data.map(|sha1| ("data".to_owned(), sha1.to_string())));
     streams.extend(dentry.efs_data.map(|sha1| ("efs".to_owned(), sha1.to_string())));
-    streams.extend(dentry.reparse.and_then(|reparse| reparse.data).map(|sha1| ("reparse".to_owned(), sha1.to_string())));
     streams.extend(
-        dentry.named_streams().map(|stream| (format!(":{}", String::from_utf16_lossy(stream.name)), hash(stream.sha1))),
+        dentry
+            .reparse
+            .and_then(|reparse| reparse.data)
+            .map(|sha1| ("reparse".to_owned(), sha1.to_string())),
+    );
+    streams.extend(
+        dentry
+            .named_streams()
+            .map(|stream| (format!(":{}", String::from_utf16_lossy(stream.name)), hash(stream.sha1))),
     );
     streams.sort();
     let descriptor = dentry.security_id.and_then(|id| metadata.security_descriptor(id));
@@ -151,7 +175,9 @@ fn every_kind() -> Image {
             Node::directory(
                 "Windows",
                 vec![
-                    Node::file("explorer.exe", "MZ").with_short_name("EXPLOR~1.EXE").with_security_id(1),
+                    Node::file("explorer.exe", "MZ")
+                        .with_short_name("EXPLOR~1.EXE")
+                        .with_security_id(1),
                     Node::file("one", "linked").with_hard_link_group(0x7_0000_0001),
                     Node::file("two", "linked").with_hard_link_group(0x7_0000_0001),
                     Node::directory("empty", vec![]),
@@ -159,14 +185,22 @@ fn every_kind() -> Image {
             )
             .with_security_id(0)
             .with_short_name("WIN"),
-            Node::file("streams", "main").with_stream("Zone.Identifier", "[ZoneTransfer]").with_stream("none", ""),
+            Node::file("streams", "main")
+                .with_stream("Zone.Identifier", "[ZoneTransfer]")
+                .with_stream("none", ""),
             Node::file("empty with stream", "").with_stream("s", "t"),
             Node::directory("directory with stream", vec![Node::file("in", "side")]).with_stream("d", "e"),
             Node::junction("Documents and Settings", "C:\\Users").with_attributes(HIDDEN | SYSTEM),
             Node::symlink("relative", "Windows\\one", true).with_stream("of a link", "x"),
             Node::symlink("absolute", "C:\\Windows", false),
-            Node::file("times", "x").with_times(116_444_736_000_000_000, 132_000_000_000_000_001, 133_999_999_999_999_999),
-            Node::file("object id", "x").with_tagged_item(0x999, [5; 13]).with_tagged_item(1, [7; 64]),
+            Node::file("times", "x").with_times(
+                116_444_736_000_000_000,
+                132_000_000_000_000_001,
+                133_999_999_999_999_999,
+            ),
+            Node::file("object id", "x")
+                .with_tagged_item(0x999, [5; 13])
+                .with_tagged_item(1, [7; 64]),
             Node::file("empty", ""),
             Node::file("n\u{e4}me \u{65e5}\u{672c} \u{1f600}", "x").with_short_name("N\u{c4}ME~1"),
         ],
@@ -194,7 +228,10 @@ fn random_metadata_is_read_as_wimlib_reads_it() {
 fn random_nodes(random: &mut Random, depth: usize) -> Vec<Node> {
     (0..random.below(12))
         .map(|number| {
-            let name = format!("{}{number}", ["file", "\u{e9}", "x.y", "sp ace", "\u{1f600}"][random.below(5)]);
+            let name = format!(
+                "{}{number}",
+                ["file", "\u{e9}", "x.y", "sp ace", "\u{1f600}"][random.below(5)]
+            );
             let mut node = match random.below(5) {
                 0 if depth < 4 => Node::directory(&name, random_nodes(random, depth + 1)),
                 1 => Node::junction(&name, "C:\\x"),
@@ -226,7 +263,9 @@ fn random_nodes(random: &mut Random, depth: usize) -> Vec<Node> {
 #[test]
 fn an_encrypted_file_has_raw_data_and_no_data() {
     let image = Image::new("efs", vec![Node::file("secret", "raw EFS").with_attributes(ENCRYPTED)]);
-    let metadata = open_bytes(WimWriter::new(vec![image]).build()).metadata(1).expect("metadata");
+    let metadata = open_bytes(WimWriter::new(vec![image]).build())
+        .metadata(1)
+        .expect("metadata");
     let dentry = metadata.get(metadata.lookup("SECRET").expect("found"));
     assert_eq!(dentry.efs_data, Some(Sha1Hash::of(b"raw EFS")));
     assert_eq!(dentry.data, None);
@@ -240,10 +279,15 @@ fn a_reparse_point_may_have_data_as_well() {
     // The second unnamed stream is the data.
     node.streams.push((Vec::new(), b"data behind the link".to_vec()));
     let image = Image::new("both", vec![node]);
-    let metadata = open_bytes(WimWriter::new(vec![image]).build()).metadata(1).expect("metadata");
+    let metadata = open_bytes(WimWriter::new(vec![image]).build())
+        .metadata(1)
+        .expect("metadata");
     let dentry = metadata.get(metadata.lookup("link").expect("found"));
     let reparse = dentry.reparse.expect("a reparse point");
-    assert_eq!((reparse.tag, reparse.data), (TAG_SYMLINK, Some(Sha1Hash::of(&reparse_data))));
+    assert_eq!(
+        (reparse.tag, reparse.data),
+        (TAG_SYMLINK, Some(Sha1Hash::of(&reparse_data)))
+    );
     assert_eq!(dentry.data, Some(Sha1Hash::of(b"data behind the link")));
 }
 
@@ -254,14 +298,19 @@ fn a_target_outside_stays_data() {
     let target: ReparsePoint = node.reparse.clone().expect("a link");
     let wim = open_bytes(WimWriter::new(vec![Image::new("out", vec![node])]).build());
     let metadata = wim.metadata(1).expect("metadata");
-    let reparse = metadata.get(metadata.lookup("passwd").expect("found")).reparse.expect("a reparse point");
+    let reparse = metadata
+        .get(metadata.lookup("passwd").expect("found"))
+        .reparse
+        .expect("a reparse point");
     let blob = wim.find_blob(&reparse.data.expect("data")).expect("stored");
     assert_eq!(wim.read_blob(blob, 1 << 20).expect("whole"), target.data);
     assert_eq!(reparse.flags, 1);
 }
 
 fn refusal(nodes: Vec<Node>) -> WimError {
-    open_bytes(WimWriter::new(vec![Image::new("bad", nodes)]).build()).metadata(1).expect_err("refused")
+    open_bytes(WimWriter::new(vec![Image::new("bad", nodes)]).build())
+        .metadata(1)
+        .expect_err("refused")
 }
 
 #[test]
@@ -274,26 +323,61 @@ fn names_that_lead_elsewhere_are_refused_with_path_and_offset() {
         ("a\0b", NameFault::Nul),
         ("", NameFault::Empty),
     ] {
-        let error = refusal(vec![Node::directory("dir", vec![Node::file("ok", "x"), Node::file(name, "x")])]);
-        let WimError::InvalidName { path, offset, fault, .. } = &error else { panic!("{name:?}: {error}") };
+        let error = refusal(vec![Node::directory(
+            "dir",
+            vec![Node::file("ok", "x"), Node::file(name, "x")],
+        )]);
+        let WimError::InvalidName {
+            path, offset, fault, ..
+        } = &error
+        else {
+            panic!("{name:?}: {error}")
+        };
         assert_eq!(*fault, expected);
         assert!(path.starts_with("\\dir\\") && *offset > 0, "{error}");
         assert!(!error.to_string().contains('\0'));
     }
-    assert!(matches!(refusal(vec![Node::file("x", "y").with_short_name("..")]), WimError::InvalidName { .. }));
+    assert!(matches!(
+        refusal(vec![Node::file("x", "y").with_short_name("..")]),
+        WimError::InvalidName { .. }
+    ));
     let stream = refusal(vec![Node::file("x", "y").with_stream("a:b", "z")]);
-    assert!(matches!(stream, WimError::InvalidName { fault: NameFault::Colon, .. }), "{stream}");
+    assert!(
+        matches!(
+            stream,
+            WimError::InvalidName {
+                fault: NameFault::Colon,
+                ..
+            }
+        ),
+        "{stream}"
+    );
 }
 
 #[test]
 fn a_duplicate_is_refused_and_a_difference_in_case_is_listed() {
-    let error = refusal(vec![Node::directory("d", vec![Node::file("same", "1"), Node::file("x", ""), Node::file("same", "2")])]);
-    assert!(matches!(&error, WimError::DuplicateName { path, .. } if path == "\\d\\same"), "{error}");
+    let error = refusal(vec![Node::directory(
+        "d",
+        vec![Node::file("same", "1"), Node::file("x", ""), Node::file("same", "2")],
+    )]);
+    assert!(
+        matches!(&error, WimError::DuplicateName { path, .. } if path == "\\d\\same"),
+        "{error}"
+    );
 
-    let nodes = vec![Node::file("Readme", "1"), Node::file("x", ""), Node::file("README", "2"), Node::file("readme", "3")];
+    let nodes = vec![
+        Node::file("Readme", "1"),
+        Node::file("x", ""),
+        Node::file("README", "2"),
+        Node::file("readme", "3"),
+    ];
     let wim = open_bytes(WimWriter::new(vec![Image::new("case", nodes)]).build());
     let metadata = wim.metadata(1).expect("allowed");
-    let shown: Vec<_> = metadata.case_duplicates().iter().map(|&(a, b)| (metadata.path(a), metadata.path(b))).collect();
+    let shown: Vec<_> = metadata
+        .case_duplicates()
+        .iter()
+        .map(|&(a, b)| (metadata.path(a), metadata.path(b)))
+        .collect();
     let pair = |name: &str| ("\\Readme".to_owned(), name.to_owned());
     assert_eq!(shown, [pair("\\README"), pair("\\readme")]);
     assert_eq!(metadata.path(metadata.lookup("/README").expect("exact")), "\\README");
@@ -311,7 +395,10 @@ fn a_tree_that_is_too_deep_is_refused() {
 
 /// Where the root's own list begins in the metadata of an image without security descriptors.
 fn edited(nodes: Vec<Node>, edit: fn(&mut Vec<u8>)) -> Result<ImageMetadata, WimError> {
-    let writer = WimWriter { edit_metadata: Some(edit), ..WimWriter::new(vec![Image::new("edited", nodes)]) };
+    let writer = WimWriter {
+        edit_metadata: Some(edit),
+        ..WimWriter::new(vec![Image::new("edited", nodes)])
+    };
     open_bytes(writer.build()).metadata(1)
 }
 
@@ -324,7 +411,10 @@ fn a_list_that_is_reached_twice_is_refused() {
         metadata[list + 16..list + 24].copy_from_slice(&root_list);
     };
     let error = edited(vec![Node::directory("d", vec![Node::file("f", "")])], to_root).expect_err("a cycle");
-    assert!(matches!(&error, WimError::Cycle { path, .. } if path == "\\d"), "{error}");
+    assert!(
+        matches!(&error, WimError::Cycle { path, .. } if path == "\\d"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -333,10 +423,22 @@ fn damaged_structures_are_refused_with_their_place() {
     let edits: [(fn(&mut Vec<u8>), &str); 6] = [
         (|bytes| bytes.truncate(3), "at least 8"),
         (|bytes| bytes.truncate(8), "before the directory's list"),
-        (|bytes| bytes[8..16].copy_from_slice(&50u64.to_le_bytes()), "a dentry has 50 bytes"),
-        (|bytes| bytes[8 + 12..8 + 16].copy_from_slice(&7i32.to_le_bytes()), "security id is 7"),
-        (|bytes| bytes[8 + 16..8 + 24].copy_from_slice(&u64::MAX.to_le_bytes()), "its list is at"),
-        (|bytes| bytes[4..8].copy_from_slice(&u32::MAX.to_le_bytes()), "descriptors in 8 bytes"),
+        (
+            |bytes| bytes[8..16].copy_from_slice(&50u64.to_le_bytes()),
+            "a dentry has 50 bytes",
+        ),
+        (
+            |bytes| bytes[8 + 12..8 + 16].copy_from_slice(&7i32.to_le_bytes()),
+            "security id is 7",
+        ),
+        (
+            |bytes| bytes[8 + 16..8 + 24].copy_from_slice(&u64::MAX.to_le_bytes()),
+            "its list is at",
+        ),
+        (
+            |bytes| bytes[4..8].copy_from_slice(&u32::MAX.to_le_bytes()),
+            "descriptors in 8 bytes",
+        ),
     ];
     for (edit, expected) in edits {
         let error = edited(nodes(), edit).expect_err(expected);
@@ -349,7 +451,10 @@ fn damaged_structures_are_refused_with_their_place() {
 fn metadata_that_do_not_have_their_hash_are_refused() {
     let mut bytes = WimWriter::new(vec![every_kind()]).build();
     // The word is in the metadata only: a name there.
-    let at = bytes.windows(12).position(|window| window == b"e\0x\0p\0l\0o\0r\0").expect("the name");
+    let at = bytes
+        .windows(12)
+        .position(|window| window == b"e\0x\0p\0l\0o\0r\0")
+        .expect("the name");
     bytes[at] = b'E';
     let error = open_bytes(bytes).metadata(1).expect_err("changed");
     assert!(matches!(error, WimError::WrongHash { .. }), "{error}");
@@ -359,7 +464,11 @@ fn metadata_that_do_not_have_their_hash_are_refused() {
 fn paths_are_found_without_case_and_with_both_separators() {
     let wim: Wim = open_bytes(WimWriter::new(vec![every_kind()]).build());
     let metadata = wim.metadata(1).expect("metadata");
-    for path in ["Windows\\explorer.exe", "/WINDOWS/EXPLORER.EXE", "\\windows\\\\Explorer.exe"] {
+    for path in [
+        "Windows\\explorer.exe",
+        "/WINDOWS/EXPLORER.EXE",
+        "\\windows\\\\Explorer.exe",
+    ] {
         let id = metadata.lookup(path).expect(path);
         assert_eq!(metadata.path(id), "\\Windows\\explorer.exe");
     }

@@ -37,7 +37,13 @@ impl<'w> BlobReader<'w> {
     /// A reader that has not allocated anything yet.
     #[must_use]
     pub fn new(wim: &'w Wim) -> Self {
-        Self { wim, decoder: ChunkDecoder::new(), stored: Vec::new(), unpacked: Vec::new(), solid: None }
+        Self {
+            wim,
+            decoder: ChunkDecoder::new(),
+            stored: Vec::new(),
+            unpacked: Vec::new(),
+            solid: None,
+        }
     }
 
     /// Gives a blob's bytes to `sink`, block by block.
@@ -65,7 +71,12 @@ impl<'w> BlobReader<'w> {
         let actual = Sha1Hash(hasher.finalize().into());
         if actual != entry.sha1 {
             let offset = blobs.location(entry.resource).1.offset;
-            return Err(WimError::WrongHash { wim: self.wim.name(), offset, expected: entry.sha1, actual });
+            return Err(WimError::WrongHash {
+                wim: self.wim.name(),
+                offset,
+                expected: entry.sha1,
+                actual,
+            });
         }
         Ok(())
     }
@@ -73,7 +84,11 @@ impl<'w> BlobReader<'w> {
     fn read_solid(&mut self, id: SolidId, offset: u64, bytes: u64, sink: &mut Sink<'_>) -> Result<(), WimError> {
         let mut solid = match self.solid.take() {
             Some(solid) if solid.id == id => solid,
-            _ => Solid { id, layout: self.wim.layout(ResourceId::Solid(id))?, chunk: None },
+            _ => Solid {
+                id,
+                layout: self.wim.layout(ResourceId::Solid(id))?,
+                chunk: None,
+            },
         };
         let end = offset.saturating_add(bytes);
         for index in solid.layout.chunks_of(offset, bytes) {
@@ -82,7 +97,8 @@ impl<'w> BlobReader<'w> {
                 solid.chunk = None;
                 self.wim.read_stored(&solid.layout, &chunk, &mut self.stored)?;
                 self.unpacked.resize(chunk.size_bytes as usize, 0);
-                self.decoder.decode(&solid.layout, &chunk, &self.stored, &mut self.unpacked)?;
+                self.decoder
+                    .decode(&solid.layout, &chunk, &self.stored, &mut self.unpacked)?;
                 solid.chunk = Some(index);
             }
             let within = |position: u64| {
@@ -117,8 +133,10 @@ impl<'w> BlobReader<'w> {
                 stored_bytes += more;
                 next += 1;
             }
-            self.stored.resize(usize::try_from(stored_bytes).unwrap_or(usize::MAX), 0);
-            self.wim.read_exact("a chunk", first.part, &mut self.stored, first.offset)?;
+            self.stored
+                .resize(usize::try_from(stored_bytes).unwrap_or(usize::MAX), 0);
+            self.wim
+                .read_exact("a chunk", first.part, &mut self.stored, first.offset)?;
             let mut rest = self.stored.as_slice();
             for index in chunks.start..next {
                 let chunk = layout.chunk(index);

@@ -120,14 +120,23 @@ impl BlobTableBuilder {
         let mut run: Range<usize> = 0..0;
         let mut run_is_open = false;
         for (entry, bytes) in raw.chunks_exact(size_of::<RawBlobEntry>()).enumerate() {
-            let invalid = |reason: String| E::from(InvalidEntry { entry: entry as u64, reason });
-            let Ok(raw) = RawBlobEntry::ref_from_bytes(bytes) else { continue };
+            let invalid = |reason: String| {
+                E::from(InvalidEntry {
+                    entry: entry as u64,
+                    reason,
+                })
+            };
+            let Ok(raw) = RawBlobEntry::ref_from_bytes(bytes) else {
+                continue;
+            };
             let location = ResourceLocation::from_raw(&raw.resource);
             if location.flags & resource_flags::FREE != 0 {
                 continue;
             }
             if location.flags & resource_flags::SPANNED != 0 {
-                return Err(invalid("a resource that is split over parts is not supported".to_owned()));
+                return Err(invalid(
+                    "a resource that is split over parts is not supported".to_owned(),
+                ));
             }
             let is_solid = location.flags & resource_flags::SOLID != 0;
             if is_solid && location.size_bytes == SOLID_RESOURCE_MARK {
@@ -136,7 +145,10 @@ impl BlobTableBuilder {
                     run_is_open = true;
                 }
                 if self.solids.len() >= super::MAX_SOLID_RESOURCES {
-                    return Err(invalid(format!("there are more than {} solid resources", super::MAX_SOLID_RESOURCES)));
+                    return Err(invalid(format!(
+                        "there are more than {} solid resources",
+                        super::MAX_SOLID_RESOURCES
+                    )));
                 }
                 self.solids.push(solid_header(location)?);
                 run.end = self.solids.len();
@@ -170,7 +182,10 @@ impl BlobTableBuilder {
             }
             if location.flags & resource_flags::METADATA != 0 {
                 if self.metadata.len() >= super::MAX_IMAGES {
-                    return Err(invalid(format!("there are more than {} metadata resources", super::MAX_IMAGES)));
+                    return Err(invalid(format!(
+                        "there are more than {} metadata resources",
+                        super::MAX_IMAGES
+                    )));
                 }
                 self.metadata.push(kept);
             } else {
@@ -197,7 +212,10 @@ impl BlobTableBuilder {
             }
             offset -= size_bytes;
         }
-        Err(format!("its blob begins at {} and no solid resource before it reaches so far", blob.offset))
+        Err(format!(
+            "its blob begins at {} and no solid resource before it reaches so far",
+            blob.offset
+        ))
     }
 
     /// The finished table.
@@ -302,8 +320,23 @@ impl BlobTable {
     pub(super) fn location(&self, resource: ResourceId) -> (u16, ResourceLocation) {
         match resource {
             ResourceId::Blob(id) => {
-                let Entry { offset, stored_bytes, size_bytes, flags, part, .. } = self.entries[id.0 as usize];
-                (part, ResourceLocation { offset, stored_bytes, size_bytes, flags })
+                let Entry {
+                    offset,
+                    stored_bytes,
+                    size_bytes,
+                    flags,
+                    part,
+                    ..
+                } = self.entries[id.0 as usize];
+                (
+                    part,
+                    ResourceLocation {
+                        offset,
+                        stored_bytes,
+                        size_bytes,
+                        flags,
+                    },
+                )
             }
             ResourceId::Solid(id) => {
                 let solid = &self.solids[id.0 as usize];
@@ -324,7 +357,12 @@ impl BlobTable {
                 blobs.sort_unstable_by_key(|&blob| (self.get(blob).offset_in_resource, blob));
                 blobs.dedup();
                 let (part, location) = self.location(resource);
-                ResourceRead { resource, part, offset: location.offset, blobs }
+                ResourceRead {
+                    resource,
+                    part,
+                    offset: location.offset,
+                    blobs,
+                }
             })
             .collect();
         reads.sort_unstable_by_key(|read| (read.part, read.offset, read.resource));

@@ -33,7 +33,9 @@ pub enum WimError {
         found: [u8; 8],
     },
     /// A pipable WIM.
-    #[error("{wim} is a pipable WIM (`WLPWM`), which is not supported; `wimlib-imagex export --not-pipable` converts it")]
+    #[error(
+        "{wim} is a pipable WIM (`WLPWM`), which is not supported; `wimlib-imagex export --not-pipable` converts it"
+    )]
     UnsupportedPipable {
         /// The WIM.
         wim: String,
@@ -165,7 +167,9 @@ pub enum WimError {
         available: Vec<u32>,
     },
     /// The XML names an image that has no metadata resource.
-    #[error("image {index} of {wim} has no metadata resource: the blob table has {found}, the XML names {expected} image(s)")]
+    #[error(
+        "image {index} of {wim} has no metadata resource: the blob table has {found}, the XML names {expected} image(s)"
+    )]
     MissingMetadata {
         /// The WIM.
         wim: String,
@@ -197,7 +201,9 @@ pub enum WimError {
         sha1: Sha1Hash,
     },
     /// A resource's chunk table makes no sense.
-    #[error("the chunk table of the resource at offset {offset} of {wim} is damaged at entry {entry}: found {found}, expected {expected}")]
+    #[error(
+        "the chunk table of the resource at offset {offset} of {wim} is damaged at entry {entry}: found {found}, expected {expected}"
+    )]
     InvalidChunkTable {
         /// The WIM.
         wim: String,
@@ -211,7 +217,9 @@ pub enum WimError {
         expected: String,
     },
     /// A chunk does not decompress.
-    #[error("chunk {chunk} (offset {chunk_offset}, {stored_bytes} bytes) of the {compression} resource at offset {resource_offset} of {wim} does not decompress")]
+    #[error(
+        "chunk {chunk} (offset {chunk_offset}, {stored_bytes} bytes) of the {compression} resource at offset {resource_offset} of {wim} does not decompress"
+    )]
     InvalidChunk {
         /// The WIM.
         wim: String,
@@ -270,7 +278,9 @@ pub enum WimError {
         fault: NameFault,
     },
     /// Two dentries of one directory have the same name.
-    #[error("image {index} of {wim} is refused: {path} is there twice, at offsets {first_offset} and {offset} of its metadata")]
+    #[error(
+        "image {index} of {wim} is refused: {path} is there twice, at offsets {first_offset} and {offset} of its metadata"
+    )]
     DuplicateName {
         /// The WIM.
         wim: String,
@@ -284,7 +294,9 @@ pub enum WimError {
         offset: u64,
     },
     /// A part of the tree is reached twice.
-    #[error("image {index} of {wim} is refused: offset {offset} of its metadata is reached a second time from {path}: the tree has a cycle")]
+    #[error(
+        "image {index} of {wim} is refused: offset {offset} of its metadata is reached a second time from {path}: the tree has a cycle"
+    )]
     Cycle {
         /// The WIM.
         wim: String,
@@ -337,7 +349,11 @@ impl WimError {
 }
 
 fn at_path(path: &str) -> String {
-    if path.is_empty() { String::new() } else { format!(" ({path})") }
+    if path.is_empty() {
+        String::new()
+    } else {
+        format!(" ({path})")
+    }
 }
 
 fn list_indexes(indexes: &[u32]) -> String {

@@ -54,18 +54,30 @@ impl Header {
         match raw.magic {
             format::MAGIC => {}
             format::MAGIC_PIPABLE => return Err(WimError::UnsupportedPipable { wim: wim.to_owned() }),
-            found => return Err(WimError::UnexpectedMagic { wim: wim.to_owned(), found }),
+            found => {
+                return Err(WimError::UnexpectedMagic {
+                    wim: wim.to_owned(),
+                    found,
+                });
+            }
         }
         if raw.header_bytes.get() != format::HEADER_BYTES {
             return Err(invalid("header size", raw.header_bytes.get().into(), "208"));
         }
         let version = raw.version.get();
         if !matches!(version, format::VERSION_NORMAL | format::VERSION_SOLID) {
-            return Err(WimError::UnsupportedVersion { wim: wim.to_owned(), found: version });
+            return Err(WimError::UnsupportedVersion {
+                wim: wim.to_owned(),
+                found: version,
+            });
         }
         let (part_number, total_parts) = (raw.part_number.get(), raw.total_parts.get());
         if part_number == 0 || part_number > total_parts {
-            return Err(invalid("part number", part_number.into(), &format!("1 to {total_parts} (the number of parts)")));
+            return Err(invalid(
+                "part number",
+                part_number.into(),
+                &format!("1 to {total_parts} (the number of parts)"),
+            ));
         }
         let flags = raw.flags.get();
         let compression = compression_of(flags, wim)?;
@@ -75,7 +87,11 @@ impl Header {
         }
         let image_count = raw.image_count.get();
         if image_count as usize > super::MAX_IMAGES {
-            return Err(invalid("image count", image_count.into(), &format!("at most {}", super::MAX_IMAGES)));
+            return Err(invalid(
+                "image count",
+                image_count.into(),
+                &format!("at most {}", super::MAX_IMAGES),
+            ));
         }
         Ok(Self {
             version,
@@ -120,9 +136,10 @@ fn compression_of(flags: u32, wim: &str) -> Result<Compression, WimError> {
         header_flags::COMPRESS_XPRESS => Ok(Compression::Xpress),
         header_flags::COMPRESS_LZX => Ok(Compression::Lzx),
         header_flags::COMPRESS_LZMS => Ok(Compression::Lzms),
-        header_flags::COMPRESS_XPRESS_2 => {
-            Err(WimError::UnsupportedCompression { wim: wim.to_owned(), compression: "XPRESS2".to_owned() })
-        }
+        header_flags::COMPRESS_XPRESS_2 => Err(WimError::UnsupportedCompression {
+            wim: wim.to_owned(),
+            compression: "XPRESS2".to_owned(),
+        }),
         found => Err(WimError::InvalidHeader {
             wim: wim.to_owned(),
             field: "the compression in its flags",
@@ -143,7 +160,13 @@ pub(super) fn check_chunk_size(compression: Compression, found: u32, wim: &str) 
     if (minimum..=maximum).contains(&found) && found.is_power_of_two() {
         return Ok(());
     }
-    Err(WimError::UnsupportedChunkSize { wim: wim.to_owned(), compression, found: found.into(), minimum, maximum })
+    Err(WimError::UnsupportedChunkSize {
+        wim: wim.to_owned(),
+        compression,
+        found: found.into(),
+        minimum,
+        maximum,
+    })
 }
 
 /// Where a resource lies in its part, and how long it is.

@@ -6,9 +6,7 @@ use std::sync::{Arc, OnceLock};
 use zerocopy::FromBytes as _;
 
 use super::blob_reader::BlobReader;
-use super::blob_table::{
-    BlobId, BlobTable, BlobTableBuilder, InvalidEntry, ResourceId, ResourceRead, SolidResource,
-};
+use super::blob_table::{BlobId, BlobTable, BlobTableBuilder, InvalidEntry, ResourceId, ResourceRead, SolidResource};
 use super::error::WimError;
 use super::format::{self, RawSolidHeader, SOLID_RESOURCE_MARK};
 use super::header::{Header, ResourceLocation, check_chunk_size};
@@ -62,9 +60,18 @@ impl Wim {
         let header = read_header(source.as_ref())?;
         if header.part_number != 1 {
             let (part, total_parts) = (header.part_number, header.total_parts);
-            return Err(WimError::UnexpectedPart { wim: source.name(), part, total_parts });
+            return Err(WimError::UnexpectedPart {
+                wim: source.name(),
+                part,
+                total_parts,
+            });
         }
-        Ok(Self { header, parts: vec![source], info: OnceLock::new(), blobs: OnceLock::new() })
+        Ok(Self {
+            header,
+            parts: vec![source],
+            info: OnceLock::new(),
+            blobs: OnceLock::new(),
+        })
     }
 
     /// Opens a WIM, and if it is the first part of a split one, its other parts: `resolve` gives the source of a file
@@ -91,16 +98,35 @@ impl Wim {
         let ours = &self.header;
         let fields = [
             ("GUID", header.guid.to_string(), ours.guid.to_string()),
-            ("number of parts", header.total_parts.to_string(), ours.total_parts.to_string()),
+            (
+                "number of parts",
+                header.total_parts.to_string(),
+                ours.total_parts.to_string(),
+            ),
             ("part number", header.part_number.to_string(), part.to_string()),
-            ("compression", header.compression.to_string(), ours.compression.to_string()),
-            ("chunk size", header.chunk_size_bytes.to_string(), ours.chunk_size_bytes.to_string()),
+            (
+                "compression",
+                header.compression.to_string(),
+                ours.compression.to_string(),
+            ),
+            (
+                "chunk size",
+                header.chunk_size_bytes.to_string(),
+                ours.chunk_size_bytes.to_string(),
+            ),
         ];
         match fields.into_iter().find(|(_, found, expected)| found != expected) {
             None => Ok(()),
             Some((field, found, expected)) => {
                 let part_name = part_name.to_owned();
-                Err(WimError::WrongPart { wim: self.name(), part, part_name, field, found, expected })
+                Err(WimError::WrongPart {
+                    wim: self.name(),
+                    part,
+                    part_name,
+                    field,
+                    found,
+                    expected,
+                })
             }
         }
     }
@@ -120,7 +146,12 @@ impl Wim {
 
     fn missing_part(&self, part: u16) -> WimError {
         let (total_parts, part_name) = (self.header.total_parts, self.part_name(part));
-        WimError::MissingPart { wim: self.name(), part, total_parts, part_name }
+        WimError::MissingPart {
+            wim: self.name(),
+            part,
+            total_parts,
+            part_name,
+        }
     }
 
     /// What to call this WIM in a message.
@@ -170,11 +201,14 @@ impl Wim {
     /// [`WimError::NoSuchImage`]; or as [`Self::info`].
     pub fn image(&self, index: u32) -> Result<&ImageInfo, WimError> {
         let info = self.info()?;
-        info.images.iter().find(|image| image.index == index).ok_or_else(|| WimError::NoSuchImage {
-            wim: self.name(),
-            index,
-            available: info.images.iter().map(|image| image.index).collect(),
-        })
+        info.images
+            .iter()
+            .find(|image| image.index == index)
+            .ok_or_else(|| WimError::NoSuchImage {
+                wim: self.name(),
+                index,
+                available: info.images.iter().map(|image| image.index).collect(),
+            })
     }
 
     /// The blobs of all parts. Read once and kept: 64 bytes a blob.
@@ -192,15 +226,24 @@ impl Wim {
     fn read_blob_tables(&self) -> Result<BlobTable, WimError> {
         let mut builder = BlobTableBuilder::default();
         for (part, source) in (1u16..).zip(&self.parts) {
-            let location = if part == 1 { self.header.blob_table } else { read_header(source.as_ref())?.blob_table };
+            let location = if part == 1 {
+                self.header.blob_table
+            } else {
+                read_header(source.as_ref())?.blob_table
+            };
             let raw = self.read_location("the blob table", location, super::MAX_BLOB_TABLE_BYTES, part)?;
             let solid_header = |location| self.read_solid_header(location, part).map_err(TableFault::Wim);
-            builder.add_part(&raw, part, solid_header).map_err(|fault| match fault {
-                TableFault::Wim(error) => error,
-                TableFault::Entry(InvalidEntry { entry, reason }) => {
-                    WimError::InvalidBlobEntry { wim: source.name(), entry, offset: location.offset, reason }
-                }
-            })?;
+            builder
+                .add_part(&raw, part, solid_header)
+                .map_err(|fault| match fault {
+                    TableFault::Wim(error) => error,
+                    TableFault::Entry(InvalidEntry { entry, reason }) => WimError::InvalidBlobEntry {
+                        wim: source.name(),
+                        entry,
+                        offset: location.offset,
+                        reason,
+                    },
+                })?;
         }
         Ok(builder.finish())
     }
@@ -223,8 +266,16 @@ impl Wim {
         };
         let chunk_size_bytes = raw.chunk_bytes.get();
         check_chunk_size(compression, chunk_size_bytes, &wim)?;
-        let location = ResourceLocation { size_bytes: raw.unpacked_bytes.get(), ..location };
-        Ok(SolidResource { part, location, compression, chunk_size_bytes })
+        let location = ResourceLocation {
+            size_bytes: raw.unpacked_bytes.get(),
+            ..location
+        };
+        Ok(SolidResource {
+            part,
+            location,
+            compression,
+            chunk_size_bytes,
+        })
     }
 
     /// The directory tree of the image with this INDEX, checked against its SHA-1 and parsed whole.
@@ -261,7 +312,12 @@ impl Wim {
             if self.header.is_split() && self.parts.len() == 1 {
                 return self.missing_part(2);
             }
-            WimError::MissingMetadata { wim, index, found, expected: images.len() }
+            WimError::MissingMetadata {
+                wim,
+                index,
+                found,
+                expected: images.len(),
+            }
         })
     }
 
@@ -274,7 +330,10 @@ impl Wim {
             if self.header.is_split() && self.parts.len() == 1 {
                 self.missing_part(2)
             } else {
-                WimError::NoSuchBlob { wim: self.name(), sha1: *sha1 }
+                WimError::NoSuchBlob {
+                    wim: self.name(),
+                    sha1: *sha1,
+                }
             }
         })
     }
@@ -317,8 +376,19 @@ impl Wim {
         }
         let chunk_count = location.size_bytes.div_ceil(chunk_size_bytes.into());
         // The first chunk begins right behind the table and has no entry. [WIM white paper, "Chunk table"]
-        let entry_bytes = if location.size_bytes > u64::from(u32::MAX) { 8 } else { 4 };
-        let table = self.read_chunk_table(location, part, 0, entry_bytes, chunk_count, chunk_count.saturating_sub(1))?;
+        let entry_bytes = if location.size_bytes > u64::from(u32::MAX) {
+            8
+        } else {
+            4
+        };
+        let table = self.read_chunk_table(
+            location,
+            part,
+            0,
+            entry_bytes,
+            chunk_count,
+            chunk_count.saturating_sub(1),
+        )?;
         let table_bytes = table.len() as u64;
         let mut ends: Vec<u64> = if entry_bytes == 8 {
             let entries = table.as_chunks::<8>().0;
@@ -332,14 +402,28 @@ impl Wim {
         }
         let data_offset = location.offset + table_bytes;
         let size_bytes = location.size_bytes;
-        let layout = ResourceLayout { wim, part, location, compression, chunk_size_bytes, size_bytes, data_offset, ends };
+        let layout = ResourceLayout {
+            wim,
+            part,
+            location,
+            compression,
+            chunk_size_bytes,
+            size_bytes,
+            data_offset,
+            ends,
+        };
         layout.check_ends()?;
         Ok(layout)
     }
 
     fn solid_layout(&self, solid: SolidResource) -> Result<ResourceLayout, WimError> {
         const HEADER_BYTES: u64 = size_of::<RawSolidHeader>() as u64;
-        let SolidResource { part, location, compression, chunk_size_bytes } = solid;
+        let SolidResource {
+            part,
+            location,
+            compression,
+            chunk_size_bytes,
+        } = solid;
         let wim = self.part(part)?.name();
         let chunk_count = location.size_bytes.div_ceil(chunk_size_bytes.into());
         let table = self.read_chunk_table(location, part, HEADER_BYTES, 4, chunk_count, chunk_count)?;
@@ -354,7 +438,16 @@ impl Wim {
             .collect();
         let data_offset = location.offset + HEADER_BYTES + table.len() as u64;
         let size_bytes = location.size_bytes;
-        let layout = ResourceLayout { wim, part, location, compression, chunk_size_bytes, size_bytes, data_offset, ends };
+        let layout = ResourceLayout {
+            wim,
+            part,
+            location,
+            compression,
+            chunk_size_bytes,
+            size_bytes,
+            data_offset,
+            ends,
+        };
         layout.check_ends()?;
         Ok(layout)
     }
@@ -373,7 +466,12 @@ impl Wim {
         if chunk_count > super::MAX_CHUNKS {
             let what = format!("the chunk table of the resource at offset {}", location.offset);
             let (found, limit) = (chunk_count.saturating_mul(entry_bytes), super::MAX_CHUNKS * entry_bytes);
-            return Err(WimError::TooLarge { what, wim, found, limit });
+            return Err(WimError::TooLarge {
+                what,
+                wim,
+                found,
+                limit,
+            });
         }
         let table_bytes = entry_count * entry_bytes;
         if location.stored_bytes < skip + table_bytes {
@@ -382,7 +480,10 @@ impl Wim {
                 offset: location.offset,
                 entry: 0,
                 found: location.stored_bytes,
-                expected: format!("a resource of at least {} bytes for {chunk_count} chunk(s)", skip + table_bytes),
+                expected: format!(
+                    "a resource of at least {} bytes for {chunk_count} chunk(s)",
+                    skip + table_bytes
+                ),
             });
         }
         self.read_vec("a chunk table", part, location.offset + skip, table_bytes)
@@ -414,7 +515,12 @@ impl Wim {
         let found = self.blobs()?.get(blob).size_bytes;
         if found > limit_bytes {
             let what = format!("blob {}", self.blobs()?.get(blob).sha1);
-            return Err(WimError::TooLarge { what, wim: self.name(), found, limit: limit_bytes });
+            return Err(WimError::TooLarge {
+                what,
+                wim: self.name(),
+                found,
+                limit: limit_bytes,
+            });
         }
         let mut bytes = Vec::new();
         BlobReader::new(self).read(blob, &mut |block| {
@@ -435,7 +541,12 @@ impl Wim {
         let found = location.size_bytes.max(location.stored_bytes);
         if found > limit || location.size_bytes == SOLID_RESOURCE_MARK {
             let wim = self.part(part)?.name();
-            return Err(WimError::TooLarge { what: what.to_owned(), wim, found, limit });
+            return Err(WimError::TooLarge {
+                what: what.to_owned(),
+                wim,
+                found,
+                limit,
+            });
         }
         let layout = self.layout_at(what, location, part)?;
         let mut bytes = Vec::new();
@@ -448,13 +559,19 @@ impl Wim {
 
     fn part(&self, part: u16) -> Result<&Arc<dyn ReadAt>, WimError> {
         let position = usize::from(part).checked_sub(1);
-        position.and_then(|position| self.parts.get(position)).ok_or_else(|| self.missing_part(part))
+        position
+            .and_then(|position| self.parts.get(position))
+            .ok_or_else(|| self.missing_part(part))
     }
 
     fn check_location(&self, what: &str, location: ResourceLocation, part: u16) -> Result<(), WimError> {
         let source = self.part(part)?;
         let file_bytes = source.len_bytes();
-        if location.offset.checked_add(location.stored_bytes).is_some_and(|end| end <= file_bytes) {
+        if location
+            .offset
+            .checked_add(location.stored_bytes)
+            .is_some_and(|end| end <= file_bytes)
+        {
             return Ok(());
         }
         Err(WimError::InvalidLocation {
@@ -474,7 +591,9 @@ impl Wim {
         offset: u64,
     ) -> Result<(), WimError> {
         let source = self.part(part)?;
-        source.read_exact_at(buffer, offset).map_err(|error| read_error(what, source.as_ref(), error))
+        source
+            .read_exact_at(buffer, offset)
+            .map_err(|error| read_error(what, source.as_ref(), error))
     }
 
     /// Reads bytes whose place was checked before, so their count is bounded by the file's length.
@@ -492,15 +611,26 @@ fn read_header(source: &dyn ReadAt) -> Result<Header, WimError> {
         // Too short for a header: say what stands there rather than that a read failed.
         let mut found = [0; 8];
         let length = usize::try_from(source.len_bytes()).unwrap_or(usize::MAX).min(8);
-        source.read_exact_at(&mut found[..length], 0).map_err(|error| read_error("the header", source, error))?;
-        if found != format::MAGIC {
-            return Err(WimError::UnexpectedMagic { wim: source.name(), found });
+        source
+            .read_exact_at(&mut found[..length], 0)
+            .map_err(|error| read_error("the header", source, error))?;
+        if length < 8 || found != format::MAGIC {
+            return Err(WimError::UnexpectedMagic {
+                wim: source.name(),
+                found,
+            });
         }
     }
-    source.read_exact_at(&mut raw, 0).map_err(|error| read_error("the header", source, error))?;
+    source
+        .read_exact_at(&mut raw, 0)
+        .map_err(|error| read_error("the header", source, error))?;
     Header::parse(&raw, &source.name())
 }
 
 fn read_error(what: &'static str, source: &dyn ReadAt, error: ReadAtError) -> WimError {
-    WimError::Read { what, wim: source.name(), source: Box::new(error) }
+    WimError::Read {
+        what,
+        wim: source.name(),
+        source: Box::new(error),
+    }
 }

@@ -117,7 +117,15 @@ impl ResourceLayout {
         let stored_bytes = (self.ends[position] - begin) as u32;
         let offset = self.data_offset + begin;
         let compressed = stored_bytes != size_bytes;
-        Chunk { index, part: self.part, offset, stored_bytes, start, size_bytes, compressed }
+        Chunk {
+            index,
+            part: self.part,
+            offset,
+            stored_bytes,
+            start,
+            size_bytes,
+            compressed,
+        }
     }
 
     /// Which chunks hold `bytes` unpacked bytes from `offset`.
@@ -186,15 +194,16 @@ impl ChunkDecoder {
         stored: &[u8],
         out: &mut [u8],
     ) -> Result<(), WimError> {
-        self.decode_bytes(layout, chunk, stored, out).map_err(|source| WimError::InvalidChunk {
-            wim: layout.wim.clone(),
-            resource_offset: layout.location.offset,
-            chunk: chunk.index,
-            chunk_offset: chunk.offset,
-            stored_bytes: chunk.stored_bytes,
-            compression: layout.compression,
-            source,
-        })
+        self.decode_bytes(layout, chunk, stored, out)
+            .map_err(|source| WimError::InvalidChunk {
+                wim: layout.wim.clone(),
+                resource_offset: layout.location.offset,
+                chunk: chunk.index,
+                chunk_offset: chunk.offset,
+                stored_bytes: chunk.stored_bytes,
+                compression: layout.compression,
+                source,
+            })
     }
 
     fn decode_bytes(
@@ -211,6 +220,7 @@ impl ChunkDecoder {
             out.copy_from_slice(stored);
             return Ok(());
         }
-        self.decompressors.decompress(layout.compression, layout.chunk_size_bytes, stored, out)
+        self.decompressors
+            .decompress(layout.compression, layout.chunk_size_bytes, stored, out)
     }
 }

@@ -63,7 +63,9 @@ impl Filetime {
     #[must_use]
     pub fn from_unix_time(seconds: i64, nanoseconds: u32) -> Option<Self> {
         let seconds = u64::try_from(seconds.checked_add(Self::EPOCH_DIFFERENCE_SECONDS)?).ok()?;
-        let intervals = seconds.checked_mul(Self::INTERVALS_PER_SECOND)?.checked_add(u64::from(nanoseconds / 100))?;
+        let intervals = seconds
+            .checked_mul(Self::INTERVALS_PER_SECOND)?
+            .checked_add(u64::from(nanoseconds / 100))?;
         Some(Self(intervals))
     }
 }
@@ -102,7 +104,10 @@ mod tests {
         assert_eq!(Filetime(131_241_877_460_000_000).unix_time(), (1_479_714_146, 0));
         assert_eq!(Filetime(0).unix_time(), (-11_644_473_600, 0));
         assert_eq!(Filetime(u64::MAX).unix_time().1, 955_161_500);
-        assert_eq!(Filetime::from_unix_time(1_479_714_146, 799), Some(Filetime(131_241_877_460_000_007)));
+        assert_eq!(
+            Filetime::from_unix_time(1_479_714_146, 799),
+            Some(Filetime(131_241_877_460_000_007))
+        );
         assert_eq!(Filetime::from_unix_time(i64::MIN, 0), None);
     }
 }

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //! What the WIM tests share: the corpus, wimlib-imagex as writer and independent reader, random trees.
-#![allow(dead_code, clippy::print_stderr, reason = "each test uses a part of it; a skipped test says so")]
+#![allow(
+    dead_code,
+    clippy::print_stderr,
+    reason = "each test uses a part of it; a skipped test says so"
+)]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -14,7 +18,9 @@ pub fn corpus(below: &str) -> Option<PathBuf> {
     // A worktree may lie one level deeper than the workspace itself.
     let candidates = match std::env::var_os("VODKA_CORPUS") {
         Some(root) => vec![PathBuf::from(root).join(below)],
-        None => ["../shared/corpus", "../../shared/corpus"].map(|root| workspace.join(root).join(below)).to_vec(),
+        None => ["../shared/corpus", "../../shared/corpus"]
+            .map(|root| workspace.join(root).join(below))
+            .to_vec(),
     };
     let found = candidates.into_iter().find(|path| path.exists());
     if found.is_none() {
@@ -25,7 +31,12 @@ pub fn corpus(below: &str) -> Option<PathBuf> {
 
 /// Whether wimlib-imagex can be run; says so where not.
 pub fn has_wimlib() -> bool {
-    let found = Command::new("wimlib-imagex").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
+    let found = Command::new("wimlib-imagex")
+        .arg("--version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok();
     if !found {
         eprintln!("skipped: wimlib-imagex is not installed");
     }
@@ -34,7 +45,11 @@ pub fn has_wimlib() -> bool {
 
 /// Runs wimlib-imagex; gives its standard output.
 pub fn wimlib(arguments: &[&str]) -> Vec<u8> {
-    let output = Command::new("wimlib-imagex").args(arguments).env("LC_ALL", "C.UTF-8").env("TZ", "UTC").output();
+    let output = Command::new("wimlib-imagex")
+        .args(arguments)
+        .env("LC_ALL", "C.UTF-8")
+        .env("TZ", "UTC")
+        .output();
     let output = output.expect("wimlib-imagex runs");
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "wimlib-imagex {arguments:?}: {errors}");
@@ -114,7 +129,17 @@ pub fn random_tree(root: &Path, seed: u64, files: usize, largest: usize) {
     let mut random = Random(seed);
     let mut directories = vec![root.to_path_buf()];
     std::fs::create_dir_all(root).expect("a directory");
-    let names = ["a", "B b", "\u{e4}\u{f6}", "\u{65e5}\u{672c}", "x.txt", "l\u{1f600}", "CON", "trailing.", "A~1"];
+    let names = [
+        "a",
+        "B b",
+        "\u{e4}\u{f6}",
+        "\u{65e5}\u{672c}",
+        "x.txt",
+        "l\u{1f600}",
+        "CON",
+        "trailing.",
+        "A~1",
+    ];
     for number in 0..files {
         let parent = directories[random.below(directories.len())].clone();
         let name = format!("{}{number}", names[random.below(names.len())]);
@@ -173,7 +198,8 @@ pub fn files_of(wim: &Wim, index: u32) -> std::collections::BTreeMap<String, Opt
         let content = (!dentry.is_directory()).then(|| {
             dentry.data.map_or_else(Vec::new, |sha1| {
                 let blob = wim.find_blob(&sha1).expect("the blob is there");
-                wim.read_blob(blob, 1 << 30).unwrap_or_else(|error| panic!("{path}: {}", chain(&error)))
+                wim.read_blob(blob, 1 << 30)
+                    .unwrap_or_else(|error| panic!("{path}: {}", chain(&error)))
             })
         });
         files.insert(path, content);

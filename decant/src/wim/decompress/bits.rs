@@ -19,7 +19,12 @@ pub const REFILLED_BITS: u32 = 48;
 impl<'i> BitReader<'i> {
     /// A reader at the start of `input`.
     pub fn new(input: &'i [u8]) -> Self {
-        Self { input, position: 0, buffer: 0, count: 0 }
+        Self {
+            input,
+            position: 0,
+            buffer: 0,
+            count: 0,
+        }
     }
 
     /// Makes at least [`REFILLED_BITS`] bits available.
@@ -94,7 +99,11 @@ impl<'i> BitReader<'i> {
         let words = self.count.saturating_sub(keep_bits) / 16;
         self.position = self.position.saturating_sub(words as usize * 2);
         self.count -= words * 16;
-        self.buffer = if self.count == 0 { 0 } else { self.buffer & (u64::MAX << (64 - self.count)) };
+        self.buffer = if self.count == 0 {
+            0
+        } else {
+            self.buffer & (u64::MAX << (64 - self.count))
+        };
     }
 
     /// Takes the next `N` bytes behind the words read so far; [`Self::give_back`] comes before.
@@ -140,8 +149,12 @@ mod tests {
 
     /// The same stream, bit by bit.
     fn reference_bits(input: &[u8]) -> Vec<u32> {
-        let words = input.chunks(2).map(|pair| u16::from(pair[0]) | pair.get(1).map_or(0, |&high| u16::from(high) << 8));
-        words.flat_map(|word| (0..16).rev().map(move |bit| u32::from(word >> bit & 1))).collect()
+        let words = input
+            .chunks(2)
+            .map(|pair| u16::from(pair[0]) | pair.get(1).map_or(0, |&high| u16::from(high) << 8));
+        words
+            .flat_map(|word| (0..16).rev().map(move |bit| u32::from(word >> bit & 1)))
+            .collect()
     }
 
     #[test]

@@ -63,7 +63,11 @@ mod tests {
                         expected[i] = expected[i - offset];
                     }
                     copy_match(&mut output, 70, offset, length);
-                    assert_eq!(output[..70 + length], expected[..70 + length], "{offset} {length} {behind}");
+                    assert_eq!(
+                        output[..70 + length],
+                        expected[..70 + length],
+                        "{offset} {length} {behind}"
+                    );
                 }
             }
         }

@@ -25,7 +25,9 @@ pub struct DecodeTable<const TABLE_BITS: u32, const N: usize> {
 impl<const TABLE_BITS: u32, const N: usize> Default for DecodeTable<TABLE_BITS, N> {
     fn default() -> Self {
         const { assert!(N.is_power_of_two() && N >= 1 << TABLE_BITS) };
-        Self { entries: Box::new([0; N]) }
+        Self {
+            entries: Box::new([0; N]),
+        }
     }
 }
 
@@ -36,7 +38,11 @@ impl<const TABLE_BITS: u32, const N: usize> DecodeTable<TABLE_BITS, N> {
         // At most TABLE_BITS bits are left.
         #[allow(clippy::cast_possible_truncation)]
         let entry = self.entries[(bits >> (64 - TABLE_BITS)) as usize & (N - 1)];
-        if entry & SUBTABLE == 0 { entry } else { self.lookup_second(entry, bits) }
+        if entry & SUBTABLE == 0 {
+            entry
+        } else {
+            self.lookup_second(entry, bits)
+        }
     }
 
     #[inline(always)]
@@ -69,7 +75,9 @@ impl<const TABLE_BITS: u32, const N: usize> DecodeTable<TABLE_BITS, N> {
         for length in 1..=(TABLE_BITS as usize).min(MAX_CODEWORD_BITS) {
             let width = 1usize << (TABLE_BITS as usize - length);
             for symbol in symbols.by_ref().take(counts[length].into()) {
-                let slots = entries.get_mut(next..next + width).ok_or(DecompressError::InvalidCode)?;
+                let slots = entries
+                    .get_mut(next..next + width)
+                    .ok_or(DecompressError::InvalidCode)?;
                 slots.fill(payload(symbol) << 8 | length as u32);
                 next += width;
             }
@@ -106,7 +114,9 @@ impl<const TABLE_BITS: u32, const N: usize> DecodeTable<TABLE_BITS, N> {
                 }
                 let width = 1usize << (table_width_bits + table_bits - length);
                 let symbol = symbols.next().ok_or(DecompressError::InvalidCode)?;
-                let slots = entries.get_mut(next..next + width).ok_or(DecompressError::InvalidCode)?;
+                let slots = entries
+                    .get_mut(next..next + width)
+                    .ok_or(DecompressError::InvalidCode)?;
                 slots.fill(payload(symbol) << 8 | length as u32);
                 next += width;
             }
@@ -122,7 +132,9 @@ type LengthCounts = [u16; MAX_CODEWORD_BITS + 1];
 fn sort_by_length(lengths: &[u8], sorted: &mut [u16; MAX_SYMBOLS]) -> Result<(LengthCounts, usize), DecompressError> {
     let mut counts = [0u16; MAX_CODEWORD_BITS + 1];
     for &length in lengths {
-        *counts.get_mut(usize::from(length)).ok_or(DecompressError::InvalidCode)? += 1;
+        *counts
+            .get_mut(usize::from(length))
+            .ok_or(DecompressError::InvalidCode)? += 1;
     }
     let mut starts = [0usize; MAX_CODEWORD_BITS + 2];
     let mut space = 0u32;
@@ -159,7 +171,11 @@ mod tests {
                 // Whatever follows the codeword must not matter.
                 for noise in [0, u64::MAX] {
                     let bits = code << (64 - length) | noise >> length;
-                    assert_eq!(table.lookup(bits), (symbol as u32) << 8 | u32::from(length), "{lengths:?}");
+                    assert_eq!(
+                        table.lookup(bits),
+                        (symbol as u32) << 8 | u32::from(length),
+                        "{lengths:?}"
+                    );
                 }
                 code += 1;
             }
@@ -184,7 +200,10 @@ mod tests {
     fn an_incomplete_or_oversubscribed_code_is_refused() {
         let mut table = DecodeTable::<6, 2048>::default();
         for lengths in [&[1u8][..], &[1, 2], &[1, 1, 1], &[17], &[2, 2, 2, 2, 16]] {
-            assert!(matches!(table.build(lengths, |_| 0), Err(DecompressError::InvalidCode)), "{lengths:?}");
+            assert!(
+                matches!(table.build(lengths, |_| 0), Err(DecompressError::InvalidCode)),
+                "{lengths:?}"
+            );
         }
         table.build(&[0; 10], |_| 1).unwrap();
         assert_eq!(table.lookup(u64::MAX), 0);

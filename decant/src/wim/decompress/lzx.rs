@@ -74,7 +74,11 @@ impl LzxDecompressor {
             return None;
         }
         // The slots that reach offsets up to the window's length.
-        let slots = OFFSET_SLOTS.iter().take(MAX_OFFSET_SLOTS).take_while(|&&(base, _)| base < window_bytes).count();
+        let slots = OFFSET_SLOTS
+            .iter()
+            .take(MAX_OFFSET_SLOTS)
+            .take_while(|&&(base, _)| base < window_bytes)
+            .count();
         Some(Self {
             window_bytes,
             main_symbols: LITERALS + slots * LENGTH_HEADERS,
@@ -117,7 +121,9 @@ impl LzxDecompressor {
             bits.refill();
             let block_type = bits.take(3);
             let length = self.block_length(&mut bits);
-            let end = position.checked_add(length).filter(|&end| end <= output.len() && length > 0);
+            let end = position
+                .checked_add(length)
+                .filter(|&end| end <= output.len() && length > 0);
             let end = end.ok_or(DecompressError::InvalidLength { position, length })?;
             match block_type {
                 1 | 2 => {
@@ -138,7 +144,11 @@ impl LzxDecompressor {
             }
             position = end;
         }
-        if bits.is_overrun() { Err(DecompressError::Truncated) } else { Ok(may_have_calls) }
+        if bits.is_overrun() {
+            Err(DecompressError::Truncated)
+        } else {
+            Ok(may_have_calls)
+        }
     }
 
     fn block_length(&self, bits: &mut BitReader<'_>) -> usize {
@@ -166,7 +176,11 @@ impl LzxDecompressor {
         read_lengths(&mut self.pretree, bits, &mut self.length_lengths)?;
         self.main.build(&self.main_lengths[..self.main_symbols], |symbol| {
             // A match's payload is its slot above its length header, which is how symbols are numbered.
-            if symbol < LITERALS { LITERAL | symbol as u32 } else { (symbol - LITERALS) as u32 }
+            if symbol < LITERALS {
+                LITERAL | symbol as u32
+            } else {
+                (symbol - LITERALS) as u32
+            }
         })?;
         self.length.build(&self.length_lengths, |symbol| symbol as u32)
     }
@@ -324,7 +338,9 @@ fn restore_calls(output: &mut [u8]) {
     let limit = output.len().saturating_sub(UNTRANSLATED_TAIL);
     let mut at = 0;
     while let Some(found) = find_call(&output[..limit], at) {
-        let Some(operand) = output[found + 1..].first_chunk_mut::<4>() else { return };
+        let Some(operand) = output[found + 1..].first_chunk_mut::<4>() else {
+            return;
+        };
         // Chunks have at most 2 MiB.
         #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)]
         let position = found as i32;

@@ -30,12 +30,20 @@ impl XpressDecompressor {
     /// # Errors
     /// [`DecompressError`] when the input is damaged.
     pub fn decompress(&mut self, input: &[u8], output: &mut [u8]) -> Result<(), DecompressError> {
-        let (header, stream) = input.split_first_chunk::<{ SYMBOLS / 2 }>().ok_or(DecompressError::Truncated)?;
+        let (header, stream) = input
+            .split_first_chunk::<{ SYMBOLS / 2 }>()
+            .ok_or(DecompressError::Truncated)?;
         let mut lengths = [0u8; SYMBOLS];
         for (pair, &byte) in lengths.as_chunks_mut::<2>().0.iter_mut().zip(header) {
             *pair = [byte & 0xf, byte >> 4];
         }
-        self.table.build(&lengths, |symbol| if symbol < 256 { LITERAL | symbol as u32 } else { symbol as u32 - 256 })?;
+        self.table.build(&lengths, |symbol| {
+            if symbol < 256 {
+                LITERAL | symbol as u32
+            } else {
+                symbol as u32 - 256
+            }
+        })?;
         self.decode(stream, output)
     }
 
@@ -104,9 +112,15 @@ fn long_length(bits: &mut BitReader<'_>) -> Result<u32, DecompressError> {
     if word != 0 {
         return Ok(word.into());
     }
-    Ok(u32::from_le_bytes(bits.take_bytes::<4>().ok_or(DecompressError::Truncated)?))
+    Ok(u32::from_le_bytes(
+        bits.take_bytes::<4>().ok_or(DecompressError::Truncated)?,
+    ))
 }
 
 fn end(bits: &BitReader<'_>) -> Result<(), DecompressError> {
-    if bits.is_overrun() { Err(DecompressError::Truncated) } else { Ok(()) }
+    if bits.is_overrun() {
+        Err(DecompressError::Truncated)
+    } else {
+        Ok(())
+    }
 }

@@ -129,7 +129,10 @@ impl<'m> Dentry<'m> {
         self.streams.iter().map(move |stream| {
             let start = stream.name_start as usize;
             let name = &names[start..start + usize::from(stream.name_length)];
-            NamedStream { name, sha1: stream.sha1.non_zero() }
+            NamedStream {
+                name,
+                sha1: stream.sha1.non_zero(),
+            }
         })
     }
 
@@ -142,12 +145,16 @@ impl<'m> Dentry<'m> {
     #[must_use]
     pub fn object_id(&self) -> Option<&'m [u8]> {
         let mut items = self.tagged_items();
-        items.find(|item| item.tag == crate::wim::format::TAG_OBJECT_ID && item.data.len() >= 16).map(|item| item.data)
+        items
+            .find(|item| item.tag == crate::wim::format::TAG_OBJECT_ID && item.data.len() >= 16)
+            .map(|item| item.data)
     }
 
     /// Every blob that the file needs: data, raw encrypted data, reparse data, named streams.
     pub fn blobs(&self) -> impl Iterator<Item = Sha1Hash> + use<'m> {
         let own = [self.data, self.efs_data, self.reparse.and_then(|reparse| reparse.data)];
-        own.into_iter().flatten().chain(self.named_streams().filter_map(|stream| stream.sha1))
+        own.into_iter()
+            .flatten()
+            .chain(self.named_streams().filter_map(|stream| stream.sha1))
     }
 }

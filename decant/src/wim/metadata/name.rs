@@ -61,7 +61,10 @@ fn check_characters(name: &[u16]) -> Result<(), NameFault> {
     if name.contains(&0) {
         return Err(NameFault::Nul);
     }
-    if name.iter().any(|&unit| unit == u16::from(b'/') || unit == u16::from(b'\\')) {
+    if name
+        .iter()
+        .any(|&unit| unit == u16::from(b'/') || unit == u16::from(b'\\'))
+    {
         return Err(NameFault::Separator);
     }
     Ok(())
@@ -84,7 +87,9 @@ pub(super) fn upcase(unit: u16) -> u16 {
 
 /// Unicode's upper case where it is one unit, as NT's table has it for nearly all characters.
 fn simple_upcase(unit: u16) -> u16 {
-    let Some(character) = char::from_u32(unit.into()) else { return unit };
+    let Some(character) = char::from_u32(unit.into()) else {
+        return unit;
+    };
     let mut upper = character.to_uppercase();
     match (upper.next(), upper.next()) {
         (Some(upper), None) => u16::try_from(u32::from(upper)).unwrap_or(unit),
@@ -142,7 +147,10 @@ mod tests {
     #[test]
     fn names_compare_without_case() {
         assert!(names_equal_ignore_case(&utf16("System32"), &utf16("SYSTEM32")));
-        assert!(names_equal_ignore_case(&utf16("\u{e4}\u{3b1}"), &utf16("\u{c4}\u{391}")));
+        assert!(names_equal_ignore_case(
+            &utf16("\u{e4}\u{3b1}"),
+            &utf16("\u{c4}\u{391}")
+        ));
         assert!(!names_equal_ignore_case(&utf16("a"), &utf16("b")));
         // One unit may not become two.
         assert!(!names_equal_ignore_case(&utf16("\u{df}"), &utf16("SS")));

@@ -9,10 +9,10 @@ use std::ops::Range;
 
 use zerocopy::FromBytes as _;
 
+use super::NameFault;
 use super::dentry::{ATTRIBUTE_DIRECTORY, ATTRIBUTE_ENCRYPTED, ATTRIBUTE_REPARSE_POINT, StreamEntry, TaggedItem};
 use super::name::{check_name, check_stream_name, escape_name};
 use super::tree::{ImageMetadata, Node};
-use super::NameFault;
 use crate::wim::error::WimError;
 use crate::wim::format::{DENTRY_BYTES, RawDentry, RawExtraStream, RawSecurityData, RawTaggedItem};
 use crate::wim::types::Sha1Hash;
@@ -24,7 +24,12 @@ use crate::wim::types::Sha1Hash;
 pub fn parse(bytes: &[u8], wim: &str, index: u32) -> Result<ImageMetadata, WimError> {
     if u32::try_from(bytes.len()).is_err() {
         let (found, limit) = (bytes.len() as u64, u32::MAX.into());
-        return Err(WimError::TooLarge { what: format!("the metadata of image {index}"), wim: wim.to_owned(), found, limit });
+        return Err(WimError::TooLarge {
+            what: format!("the metadata of image {index}"),
+            wim: wim.to_owned(),
+            found,
+            limit,
+        });
     }
     let mut parser = Parser {
         bytes,
@@ -88,7 +93,11 @@ impl Parser<'_> {
     fn security_data(&mut self) -> Result<usize, WimError> {
         const HEADER_BYTES: usize = size_of::<RawSecurityData>();
         let Ok((header, rest)) = RawSecurityData::ref_from_prefix(self.bytes) else {
-            return Err(self.invalid(0, None, format!("it has {} bytes, expected at least 8", self.bytes.len())));
+            return Err(self.invalid(
+                0,
+                None,
+                format!("it has {} bytes, expected at least 8", self.bytes.len()),
+            ));
         };
         let total = header.total_bytes.get() as usize;
         let count = header.entry_count.get() as usize;
@@ -97,7 +106,9 @@ impl Parser<'_> {
             return Ok(total.max(HEADER_BYTES).next_multiple_of(8));
         }
         let lengths = count.checked_mul(8).and_then(|length| rest.get(..length));
-        let Some(lengths) = lengths.filter(|lengths| HEADER_BYTES + lengths.len() <= total && total <= self.bytes.len()) else {
+        let Some(lengths) =
+            lengths.filter(|lengths| HEADER_BYTES + lengths.len() <= total && total <= self.bytes.len())
+        else {
             let reason = format!("the security data have {count} descriptors in {total} bytes, which do not fit");
             return Err(self.invalid(0, None, reason));
         };
@@ -137,7 +148,11 @@ impl Parser<'_> {
         let mut next = 0;
         let mut depths = vec![0u32];
         while next < self.tree.nodes.len() {
-            let pending = Pending { node: narrow(next), list_offset: self.subdir_offset(next), depth: depths[next] };
+            let pending = Pending {
+                node: narrow(next),
+                list_offset: self.subdir_offset(next),
+                depth: depths[next],
+            };
             if pending.list_offset != 0 {
                 self.directory(pending, &mut depths)?;
             }
@@ -153,11 +168,16 @@ impl Parser<'_> {
             return 0;
         }
         let raw = self.bytes.get(node.metadata_offset as usize..);
-        raw.and_then(|raw| RawDentry::ref_from_prefix(raw).ok()).map_or(0, |(raw, _)| raw.subdir_offset.get())
+        raw.and_then(|raw| RawDentry::ref_from_prefix(raw).ok())
+            .map_or(0, |(raw, _)| raw.subdir_offset.get())
     }
 
     fn directory(&mut self, directory: Pending, depths: &mut Vec<u32>) -> Result<(), WimError> {
-        let Pending { node, list_offset, depth } = directory;
+        let Pending {
+            node,
+            list_offset,
+            depth,
+        } = directory;
         let first_child = narrow(self.tree.nodes.len());
         let mut at = usize::try_from(list_offset).unwrap_or(usize::MAX);
         if at >= self.bytes.len() {
@@ -209,7 +229,10 @@ impl Parser<'_> {
             return Ok(None);
         }
         if length < DENTRY_BYTES as u64 || length - 8 > body.len() as u64 {
-            let reason = format!("a dentry has {length} bytes, expected {DENTRY_BYTES} to {}", body.len() + 8);
+            let reason = format!(
+                "a dentry has {length} bytes, expected {DENTRY_BYTES} to {}",
+                body.len() + 8
+            );
             return Err(self.invalid(at, parent_path, reason));
         }
         let length = usize::try_from(length).unwrap_or(usize::MAX);
@@ -223,8 +246,14 @@ impl Parser<'_> {
         let short_name_bytes = usize::from(raw.short_name_bytes.get());
         let name_start = narrow(self.tree.names.len());
         let fields = split_names(behind, name_bytes, short_name_bytes);
-        let Some(Names { name, short_name, consumed }) = fields else {
-            let reason = format!("its names of {name_bytes} and {short_name_bytes} bytes are no UTF-16 in {length} bytes");
+        let Some(Names {
+            name,
+            short_name,
+            consumed,
+        }) = fields
+        else {
+            let reason =
+                format!("its names of {name_bytes} and {short_name_bytes} bytes are no UTF-16 in {length} bytes");
             return Err(self.invalid(at, parent_path, reason));
         };
         extend_utf16(&mut self.tree.names, name);
@@ -237,7 +266,9 @@ impl Parser<'_> {
 
         let tagged_at = (DENTRY_BYTES + consumed).next_multiple_of(8);
         let tagged_start = narrow(self.tree.tagged.len());
-        self.tree.tagged.extend_from_slice(dentry.get(tagged_at..).unwrap_or(&[]));
+        self.tree
+            .tagged
+            .extend_from_slice(dentry.get(tagged_at..).unwrap_or(&[]));
         let tagged = tagged_start..narrow(self.tree.tagged.len());
 
         let mut streams = Streams::new(&raw);
@@ -290,7 +321,12 @@ impl Parser<'_> {
             });
             if seen {
                 let (wim, index, offset) = (self.wim.to_owned(), self.index, range.start as u64);
-                return Err(WimError::Cycle { wim, index, offset, path: self.path(parent) });
+                return Err(WimError::Cycle {
+                    wim,
+                    index,
+                    offset,
+                    path: self.path(parent),
+                });
             }
         }
         Ok(())
@@ -312,14 +348,24 @@ impl Parser<'_> {
         if short_name_length != 0
             && let Err(fault) = check_name(short_name)
         {
-            let path = format!("{} (short name {})", self.path_with(parent, name), escape_name(short_name));
+            let path = format!(
+                "{} (short name {})",
+                self.path_with(parent, name),
+                escape_name(short_name)
+            );
             return Err(self.bad_name(at, path, fault));
         }
         Ok(())
     }
 
     fn bad_name(&self, at: usize, path: String, fault: NameFault) -> WimError {
-        WimError::InvalidName { wim: self.wim.to_owned(), index: self.index, offset: at as u64, path, fault }
+        WimError::InvalidName {
+            wim: self.wim.to_owned(),
+            index: self.index,
+            offset: at as u64,
+            path,
+            fault,
+        }
     }
 
     /// Takes one extra stream entry at `at`; gives where the next begins.
@@ -331,16 +377,24 @@ impl Parser<'_> {
         streams: &mut Streams,
     ) -> Result<usize, WimError> {
         const ENTRY_BYTES: usize = size_of::<RawExtraStream>();
-        let parsed = self.bytes.get(at..).and_then(|rest| RawExtraStream::read_from_prefix(rest).ok());
+        let parsed = self
+            .bytes
+            .get(at..)
+            .and_then(|rest| RawExtraStream::read_from_prefix(rest).ok());
         let Some((raw, behind)) = parsed else {
-            return Err(self.invalid(at, parent, format!("a stream entry of the dentry at {dentry_at} is cut off")));
+            return Err(self.invalid(
+                at,
+                parent,
+                format!("a stream entry of the dentry at {dentry_at} is cut off"),
+            ));
         };
         let name_bytes = usize::from(raw.name_bytes.get());
         let length = usize::try_from(raw.length_bytes.get()).unwrap_or(usize::MAX);
         let name = behind.get(..name_bytes).filter(|_| name_bytes.is_multiple_of(2));
         let fits = length >= ENTRY_BYTES + name_bytes && length <= self.bytes.len() - at;
         let Some(name) = name.filter(|_| fits) else {
-            let reason = format!("a stream entry of the dentry at {dentry_at} has {length} bytes and a name of {name_bytes}");
+            let reason =
+                format!("a stream entry of the dentry at {dentry_at} has {length} bytes and a name of {name_bytes}");
             return Err(self.invalid(at, parent, reason));
         };
         self.mark_parsed(at..at + length, parent.unwrap_or(0))?;
@@ -356,7 +410,11 @@ impl Parser<'_> {
                 return Err(self.bad_name(at, path, fault));
             }
             let name_length = narrow_16(name_bytes / 2);
-            self.tree.streams.push(StreamEntry { name_start: narrow(name_start), name_length, sha1 });
+            self.tree.streams.push(StreamEntry {
+                name_start: narrow(name_start),
+                name_length,
+                sha1,
+            });
         }
         Ok(at + length.next_multiple_of(8))
     }
@@ -435,8 +493,14 @@ fn split_names(behind: &[u8], name_bytes: usize, short_name_bytes: usize) -> Opt
     let with_zero = |bytes: usize| if bytes == 0 { 0 } else { bytes + 2 };
     let short_start = with_zero(name_bytes);
     let name = behind.get(..name_bytes)?;
-    let short_name = behind.get(short_start..short_start + short_name_bytes).or((short_name_bytes == 0).then_some(&[]))?;
-    Some(Names { name, short_name, consumed: short_start + with_zero(short_name_bytes) })
+    let short_name = behind
+        .get(short_start..short_start + short_name_bytes)
+        .or((short_name_bytes == 0).then_some(&[]))?;
+    Some(Names {
+        name,
+        short_name,
+        consumed: short_start + with_zero(short_name_bytes),
+    })
 }
 
 fn extend_utf16(units: &mut Vec<u16>, bytes: &[u8]) {

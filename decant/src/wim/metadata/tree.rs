@@ -158,7 +158,11 @@ impl ImageMetadata {
     #[must_use]
     pub fn path(&self, id: DentryId) -> String {
         let path = self.path_utf16(id);
-        if path.is_empty() { "\\".to_owned() } else { escape_name(&path) }
+        if path.is_empty() {
+            "\\".to_owned()
+        } else {
+            escape_name(&path)
+        }
     }
 
     /// The file or directory at a path whose names are separated by `/` or `\`, without regard to case. A name that is

@@ -216,9 +216,10 @@ impl ImageInfo {
     pub fn shown_name(&self) -> (String, Option<Note>) {
         let label = self.label();
         match self.build() {
-            Some(build) if build >= FIRST_WINDOWS_11_BUILD && label.contains("Windows 10") => {
-                (label.replacen("Windows 10", "Windows 11", 1), Some(Note::Windows11CalledWindows10 { build }))
-            }
+            Some(build) if build >= FIRST_WINDOWS_11_BUILD && label.contains("Windows 10") => (
+                label.replacen("Windows 10", "Windows 11", 1),
+                Some(Note::Windows11CalledWindows10 { build }),
+            ),
             _ => (label.to_owned(), None),
         }
     }
@@ -242,10 +243,15 @@ impl ImageInfo {
             text.as_deref().is_some_and(|text| text.eq_ignore_ascii_case(expected))
         };
         let Some(windows) = &self.windows else {
-            let is_setup_media = [&self.name, &self.display_name]
-                .iter()
-                .any(|name| name.as_deref().is_some_and(|name| name.to_ascii_lowercase().contains("setup media")));
-            return if is_setup_media { ImageKind::SetupMedia } else { ImageKind::Other };
+            let is_setup_media = [&self.name, &self.display_name].iter().any(|name| {
+                name.as_deref()
+                    .is_some_and(|name| name.to_ascii_lowercase().contains("setup media"))
+            });
+            return if is_setup_media {
+                ImageKind::SetupMedia
+            } else {
+                ImageKind::Other
+            };
         };
         if says(&windows.installation_type, "WindowsPE") || says(&windows.edition_id, "WindowsPE") {
             return ImageKind::WindowsPe;
@@ -254,11 +260,19 @@ impl ImageInfo {
             return ImageKind::Unstaged;
         }
         // EDITIONID is as old as Windows Vista.
-        let has_editions = windows.version.as_ref().and_then(|version| version.major).is_none_or(|major| major >= 6);
+        let has_editions = windows
+            .version
+            .as_ref()
+            .and_then(|version| version.major)
+            .is_none_or(|major| major >= 6);
         if windows.edition_id.is_some() || !has_editions {
             return ImageKind::OperatingSystem;
         }
-        if self.name.as_deref().is_some_and(|name| name.to_ascii_lowercase().contains("setup media")) {
+        if self
+            .name
+            .as_deref()
+            .is_some_and(|name| name.to_ascii_lowercase().contains("setup media"))
+        {
             return ImageKind::SetupMedia;
         }
         ImageKind::Unstaged

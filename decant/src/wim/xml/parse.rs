@@ -20,7 +20,12 @@ const MAX_LIST: usize = 4096;
 /// The XML's text: UTF-16LE with or without a byte order mark, trailing zeros dropped. A lone surrogate becomes U+FFFD.
 pub fn decode_text(bytes: &[u8]) -> String {
     let body = bytes.strip_prefix(&[0xff, 0xfe]).unwrap_or(bytes);
-    let units: Vec<u16> = body.as_chunks::<2>().0.iter().map(|unit| u16::from_le_bytes(*unit)).collect();
+    let units: Vec<u16> = body
+        .as_chunks::<2>()
+        .0
+        .iter()
+        .map(|unit| u16::from_le_bytes(*unit))
+        .collect();
     let length = units.iter().rposition(|&unit| unit != 0).map_or(0, |last| last + 1);
     String::from_utf16_lossy(&units[..length])
 }
@@ -38,11 +43,19 @@ pub fn parse(text: &str, wim: &str) -> Result<WimInfo, WimError> {
     let mut parser = Parser::default();
     loop {
         let offset = reader.buffer_position();
-        let event = reader.read_event().map_err(|error| (reader.error_position(), error.to_string()));
+        let event = reader
+            .read_event()
+            .map_err(|error| (reader.error_position(), error.to_string()));
         match event.and_then(|event| parser.event(event).map_err(|reason| (offset, reason))) {
             Ok(false) => {}
             Ok(true) => return Ok(parser.finish()),
-            Err((offset, reason)) => return Err(WimError::InvalidXml { wim: wim.to_owned(), offset, reason }),
+            Err((offset, reason)) => {
+                return Err(WimError::InvalidXml {
+                    wim: wim.to_owned(),
+                    offset,
+                    reason,
+                });
+            }
         }
     }
 }
@@ -136,13 +149,19 @@ impl Parser {
         }
         let index = match attribute(start, "INDEX") {
             None => self.last_index.saturating_add(1),
-            Some(text) => text.trim().parse().map_err(|_| format!("INDEX is `{}`, expected a number", text.escape_debug()))?,
+            Some(text) => text
+                .trim()
+                .parse()
+                .map_err(|_| format!("INDEX is `{}`, expected a number", text.escape_debug()))?,
         };
         if !self.seen_indexes.insert(index) {
             return Err(format!("two images have INDEX {index}"));
         }
         self.last_index = index;
-        self.image = Some(ImageInfo { index, ..ImageInfo::default() });
+        self.image = Some(ImageInfo {
+            index,
+            ..ImageInfo::default()
+        });
         Ok(())
     }
 
@@ -161,7 +180,10 @@ impl Parser {
     }
 
     fn end_image_field(&mut self, path: &[&str], text: String) {
-        let time = self.high_part.zip(self.low_part).map(|(high, low)| Filetime(high << 32 | low & 0xffff_ffff));
+        let time = self
+            .high_part
+            .zip(self.low_part)
+            .map(|(high, low)| Filetime(high << 32 | low & 0xffff_ffff));
         let (high_part, low_part) = (&mut self.high_part, &mut self.low_part);
         let Some(image) = &mut self.image else { return };
         match path {
@@ -197,7 +219,10 @@ impl Parser {
             ["LANGUAGES", "LANGUAGE"] => push_bounded(&mut windows.languages, text),
             ["LANGUAGES", "DEFAULT"] => windows.default_language = non_empty(text),
             ["LANGUAGES", "FALLBACK"] => {
-                push_bounded(&mut windows.fallback_languages, (fallback_language.unwrap_or_default(), text));
+                push_bounded(
+                    &mut windows.fallback_languages,
+                    (fallback_language.unwrap_or_default(), text),
+                );
             }
             ["SERVICINGDATA", "GDRDUREVISION"] => windows.gdr_revision = non_empty(text),
             ["SERVICINGDATA", "IMAGESTATE"] => windows.image_state = non_empty(text),
@@ -233,7 +258,10 @@ impl<'a> Path<'a> {
         for (slot, name) in names.iter_mut().zip(below_root) {
             *slot = name;
         }
-        Self { names, depth: below_root.len() }
+        Self {
+            names,
+            depth: below_root.len(),
+        }
     }
 
     fn parts(&self) -> &[&'a str] {
@@ -255,10 +283,14 @@ fn end_version_field(version: &mut Version, field: &str, text: String) {
 
 fn attribute(start: &BytesStart<'_>, name: &str) -> Option<String> {
     // Values are short and plain; a damaged attribute counts as missing.
-    start.html_attributes().flatten().find(|attribute| attribute.key.as_ref() == name).map(|attribute| {
-        let value = attribute.value.as_ref();
-        escape::unescape(value).map_or_else(|_| value.to_owned(), |value| value.into_owned())
-    })
+    start
+        .html_attributes()
+        .flatten()
+        .find(|attribute| attribute.key.as_ref() == name)
+        .map(|attribute| {
+            let value = attribute.value.as_ref();
+            escape::unescape(value).map_or_else(|_| value.to_owned(), |value| value.into_owned())
+        })
 }
 
 /// What `&name;` stands for. Windows' own XML has control characters as numbers, which XML 1.0 forbids: they are data.
