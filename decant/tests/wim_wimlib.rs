@@ -43,3 +43,34 @@ fn an_lzx_capture_is_read_back() {
     captured_tree_is_read_back(&["--compress=lzx:100"], 30, 60, 300_000);
     captured_tree_is_read_back(&["--compress=lzx:10"], 31, 60, 300_000);
 }
+
+#[test]
+fn an_lzms_capture_is_read_back() {
+    for (seed, chunk_size) in (40..).zip(["32768", "131072", "1048576", "16777216"]) {
+        captured_tree_is_read_back(&["--compress=lzms", "--chunk-size", chunk_size], seed, 60, 600_000);
+    }
+    captured_tree_is_read_back(&["--compress=lzms:100"], 50, 60, 300_000);
+}
+
+#[test]
+fn a_solid_capture_is_read_back() {
+    let solid = |compression: &'static str, chunk_size: &'static str| {
+        [
+            "--solid",
+            "--solid-compress",
+            compression,
+            "--solid-chunk-size",
+            chunk_size,
+        ]
+    };
+    for (seed, options) in (60..).zip([
+        solid("lzms", "32768"),
+        solid("lzms", "1048576"),
+        solid("lzms", "67108864"),
+        solid("lzx", "32768"),
+        solid("lzx", "2097152"),
+        solid("xpress", "65536"),
+    ]) {
+        captured_tree_is_read_back(&options, seed, 60, 600_000);
+    }
+}

@@ -614,7 +614,7 @@ fn read_header(source: &dyn ReadAt) -> Result<Header, WimError> {
         source
             .read_exact_at(&mut found[..length], 0)
             .map_err(|error| read_error("the header", source, error))?;
-        if found != format::MAGIC {
+        if length < 8 || found != format::MAGIC {
             return Err(WimError::UnexpectedMagic {
                 wim: source.name(),
                 found,

@@ -105,8 +105,9 @@ impl Random {
                 }
                 4 => {
                     let counter = u32::try_from(out.len()).expect("small");
-                    for step in 0..self.below(40) as u32 {
-                        out.extend((counter + step * 7).to_le_bytes());
+                    let end = counter + u32::try_from(self.below(40)).expect("small") * 7;
+                    for value in (counter..end).step_by(7) {
+                        out.extend(value.to_le_bytes());
                     }
                 }
                 _ if !out.is_empty() => {

@@ -60,7 +60,7 @@ impl<const TABLE_BITS: u32, const N: usize> DecodeTable<TABLE_BITS, N> {
     ///
     /// # Errors
     /// [`DecompressError::InvalidCode`] when the lengths are of no complete prefix code.
-    pub fn build(&mut self, lengths: &[u8], payload: impl Fn(usize) -> u32) -> Result<(), DecompressError> {
+    pub fn build(&mut self, lengths: &[u8], payload: impl Fn(u32) -> u32) -> Result<(), DecompressError> {
         let mut sorted = [0u16; MAX_SYMBOLS];
         let (counts, used) = sort_by_length(lengths, &mut sorted)?;
         let entries = self.entries.as_mut_slice();
@@ -68,13 +68,13 @@ impl<const TABLE_BITS: u32, const N: usize> DecodeTable<TABLE_BITS, N> {
             entries.fill(0);
             return Ok(());
         }
-        let mut symbols = sorted[..used].iter().map(|&symbol| usize::from(symbol));
+        let mut symbols = sorted[..used].iter().map(|&symbol| u32::from(symbol));
 
         // Codewords ascend in this order, so each fills the entries right behind the one before.
         let mut next = 0usize;
-        for length in 1..=(TABLE_BITS as usize).min(MAX_CODEWORD_BITS) {
+        for (length, &count) in counts.iter().enumerate().take(TABLE_BITS as usize + 1).skip(1) {
             let width = 1usize << (TABLE_BITS as usize - length);
-            for symbol in symbols.by_ref().take(counts[length].into()) {
+            for symbol in symbols.by_ref().take(count.into()) {
                 let slots = entries
                     .get_mut(next..next + width)
                     .ok_or(DecompressError::InvalidCode)?;
@@ -90,8 +90,8 @@ impl<const TABLE_BITS: u32, const N: usize> DecodeTable<TABLE_BITS, N> {
         entries: &mut [u32],
         counts: &[u16; MAX_CODEWORD_BITS + 1],
         mut prefix: usize,
-        mut symbols: impl Iterator<Item = usize>,
-        payload: impl Fn(usize) -> u32,
+        mut symbols: impl Iterator<Item = u32>,
+        payload: impl Fn(u32) -> u32,
     ) -> Result<(), DecompressError> {
         let table_bits = TABLE_BITS as usize;
         let mut next = 1usize << table_bits;
@@ -163,7 +163,7 @@ mod tests {
     /// Decodes every codeword of a code through the table and compares with the canonical assignment.
     fn check_all(lengths: &[u8]) {
         let mut table = DecodeTable::<6, 2048>::default();
-        table.build(lengths, |symbol| symbol as u32).unwrap();
+        table.build(lengths, |symbol| symbol).unwrap();
         let mut code = 0u64;
         for length in 1..=16u8 {
             code <<= 1;

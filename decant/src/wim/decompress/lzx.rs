@@ -168,7 +168,7 @@ impl LzxDecompressor {
             for length in &mut lengths {
                 *length = bits.read(3) as u8;
             }
-            self.aligned.build(&lengths, |symbol| symbol as u32)?;
+            self.aligned.build(&lengths, |symbol| symbol)?;
         }
         let (literals, matches) = self.main_lengths[..self.main_symbols].split_at_mut(LITERALS);
         read_lengths(&mut self.pretree, bits, literals)?;
@@ -176,13 +176,12 @@ impl LzxDecompressor {
         read_lengths(&mut self.pretree, bits, &mut self.length_lengths)?;
         self.main.build(&self.main_lengths[..self.main_symbols], |symbol| {
             // A match's payload is its slot above its length header, which is how symbols are numbered.
-            if symbol < LITERALS {
-                LITERAL | symbol as u32
-            } else {
-                (symbol - LITERALS) as u32
+            match symbol.checked_sub(LITERALS as u32) {
+                None => LITERAL | symbol,
+                Some(slot_and_length) => slot_and_length,
             }
         })?;
-        self.length.build(&self.length_lengths, |symbol| symbol as u32)
+        self.length.build(&self.length_lengths, |symbol| symbol)
     }
 
     /// Decodes one block, which ends where `output` does.
@@ -279,7 +278,7 @@ fn read_lengths(
     for length in &mut pretree_lengths {
         *length = bits.read(4) as u8;
     }
-    pretree.build(&pretree_lengths, |symbol| symbol as u32)?;
+    pretree.build(&pretree_lengths, |symbol| symbol)?;
 
     let symbol = |bits: &mut BitReader<'_>| {
         let entry = pretree.lookup(bits.peek());

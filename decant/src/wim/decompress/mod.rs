@@ -4,13 +4,19 @@
 //! Each is a struct that is used for many chunks and allocates nothing for one. A chunk is decompressed alone: nothing
 //! is kept from the one before. Damaged input gives an error or wrong bytes, never a panic or bytes of another chunk
 //! beyond what the caller's buffer held; the blob's SHA-1 tells the wrong bytes.
+#![allow(
+    clippy::cast_possible_truncation,
+    reason = "fields of a bit stream and tables' indexes have few bits"
+)]
 
 mod bits;
 mod copy;
 mod huffman;
+mod lzms;
 mod lzx;
 mod xpress;
 
+pub use lzms::LzmsDecompressor;
 pub use lzx::LzxDecompressor;
 pub use xpress::XpressDecompressor;
 
@@ -63,6 +69,7 @@ pub enum DecompressError {
 pub(super) struct Decompressors {
     xpress: Option<XpressDecompressor>,
     lzx: Option<LzxDecompressor>,
+    lzms: Option<Box<LzmsDecompressor>>,
 }
 
 impl Decompressors {
@@ -83,7 +90,8 @@ impl Decompressors {
                 };
                 self.lzx.insert(lzx).decompress(input, output)
             }
-            Compression::None | Compression::Lzms => Err(DecompressError::Unsupported),
+            Compression::Lzms => self.lzms.get_or_insert_default().decompress(input, output),
+            Compression::None => Err(DecompressError::Unsupported),
         }
     }
 }

@@ -10,6 +10,7 @@ use super::copy::copy_match;
 use super::huffman::DecodeTable;
 
 const SYMBOLS: usize = 512;
+const LITERALS: u32 = 256;
 const TABLE_BITS: u32 = 11;
 /// 2,566 entries are needed at most for 512 symbols, 11 bits and codewords of 15.
 const TABLE_ENTRIES: usize = 4096;
@@ -38,11 +39,7 @@ impl XpressDecompressor {
             *pair = [byte & 0xf, byte >> 4];
         }
         self.table.build(&lengths, |symbol| {
-            if symbol < 256 {
-                LITERAL | symbol as u32
-            } else {
-                symbol as u32 - 256
-            }
+            symbol.checked_sub(LITERALS).unwrap_or(LITERAL | symbol)
         })?;
         self.decode(stream, output)
     }

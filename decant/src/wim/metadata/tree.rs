@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //! The tree of dentries: arenas, walking, paths and lookup.
 
+use std::fmt;
 use std::ops::Range;
 
 use super::dentry::{Dentry, DentryId, Reparse, StreamEntry};
@@ -8,7 +9,6 @@ use super::name::{escape_name, names_equal_ignore_case, upcase};
 use crate::wim::types::{Filetime, Sha1Hash};
 
 /// An image's directory tree and security descriptors.
-#[derive(Debug)]
 pub struct ImageMetadata {
     pub(super) nodes: Vec<Node>,
     /// All names one after another: each node's name, its short name, its streams' names.
@@ -44,6 +44,17 @@ pub(super) struct Node {
     pub short_name_length: u16,
     pub streams: Range<u32>,
     pub tagged: Range<u32>,
+}
+
+impl fmt::Debug for ImageMetadata {
+    /// Counts only: the arenas have millions of entries.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ImageMetadata")
+            .field("dentries", &self.nodes.len())
+            .field("named_streams", &self.streams.len())
+            .field("security_descriptors", &self.descriptor_ends.len())
+            .finish_non_exhaustive()
+    }
 }
 
 impl ImageMetadata {
