@@ -396,6 +396,8 @@ fn new_file(dir: &OwnedFd, name: &str, path: PathBuf, size_bytes: u64) -> Result
     if size_bytes >= PREALLOCATE_BYTES {
         match fallocate(&fd, FallocateFlags::KEEP_SIZE, 0, size_bytes) {
             Err(error @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG)) => {
+                // It has what there was; give it back.
+                let _ = rustix::fs::unlinkat(dir, name, AtFlags::empty());
                 return Err(Error::io("get room for", path, error));
             }
             // A file system that cannot do it does it while writing.

@@ -159,8 +159,11 @@ pub fn fill(tree: &FileTree, order: Order, hashes: bool) {
 /// Makes and seals the small world.
 pub fn small_world(worlds: &Worlds, world: &str, order: Order, hashes: bool) -> World {
     let mut staging = worlds.begin(&world_name(world), "small world").expect("begin");
-    fill(staging.tree(), order, hashes);
-    staging.stage_done("lay down").expect("a stage");
+    // A killed run of ours may have come further.
+    if staging.last_stage().is_none() {
+        fill(staging.tree(), order, hashes);
+        staging.stage_done("lay down").expect("a stage");
+    }
     let answers = meta(attributes::ARCHIVE, 100);
     staging.place_file(&path("WINDOWS\\Panther\\unattend.xml"), b"<unattend/>", &answers).expect("place a file");
     finish(staging)
