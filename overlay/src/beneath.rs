@@ -16,8 +16,11 @@ use rustix::io::{Errno, Result};
 const MAX_PATH_BYTES: usize = 4000;
 
 /// How a directory is opened to look things up in it and to change its metadata.
-const DIRECTORY: OFlags =
-    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC).union(OFlags::NONBLOCK);
+const DIRECTORY: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC)
+    .union(OFlags::NONBLOCK);
 
 /// The mode of a new file, before the umask.
 pub(crate) const FILE_MODE: Mode = Mode::from_raw_mode(0o644);
@@ -44,7 +47,12 @@ pub(crate) fn open_dir_entry(dir: impl AsFd, name: &str) -> Result<OwnedFd> {
 
 /// Opens a regular file for reading. Other kinds are not waited for (a FIFO would block): check with `fstat`.
 pub(crate) fn open_file_entry(dir: impl AsFd, name: &str) -> Result<OwnedFd> {
-    open_entry(dir, name, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY, Mode::empty())
+    open_entry(
+        dir,
+        name,
+        OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY,
+        Mode::empty(),
+    )
 }
 
 /// Opens the directory of a relative path of stored names, parted by `/`; the empty path is the root itself.

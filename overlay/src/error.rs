@@ -255,9 +255,9 @@ impl Error {
     /// Whether the disk or a quota is full.
     pub fn is_no_space(&self) -> bool {
         match self {
-            Self::Io { source, .. } => {
-                [Errno::NOSPC, Errno::DQUOT].iter().any(|e| source.raw_os_error() == Some(e.raw_os_error()))
-            }
+            Self::Io { source, .. } => [Errno::NOSPC, Errno::DQUOT]
+                .iter()
+                .any(|e| source.raw_os_error() == Some(e.raw_os_error())),
             _ => false,
         }
     }
@@ -291,12 +291,11 @@ impl Error {
     }
 
     pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>, source: impl Into<io::Error>) -> Self {
-        Self::Io { action, path: path.into(), source: source.into() }
-    }
-
-    /// Whether Linux said that there is no such file.
-    pub(crate) fn is_not_found(&self) -> bool {
-        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+        Self::Io {
+            action,
+            path: path.into(),
+            source: source.into(),
+        }
     }
 }
 

@@ -21,19 +21,33 @@ pub(crate) fn read_text(dir: impl AsFd, name: &str, place: &Path, limit_bytes: u
     };
     let meta = file.metadata().trying("look at", &path)?;
     if !meta.is_file() {
-        return Err(Error::ForeignEntry { path, found: "no regular file" });
+        return Err(Error::ForeignEntry {
+            path,
+            found: "no regular file",
+        });
     }
     if meta.len() > limit_bytes {
-        return Err(Error::TooLarge { path, found_bytes: meta.len(), limit_bytes });
+        return Err(Error::TooLarge {
+            path,
+            found_bytes: meta.len(),
+            limit_bytes,
+        });
     }
     let mut bytes = Vec::new();
     file.take(limit_bytes).read_to_end(&mut bytes).trying("read", &path)?;
     match String::from_utf8(bytes) {
         Ok(text) => Ok(Some(text)),
         Err(error) => {
-            let before = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or_default();
+            let before = error
+                .as_bytes()
+                .get(..error.utf8_error().valid_up_to())
+                .unwrap_or_default();
             let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
-            Err(Error::Line { path, line, reason: "this is not UTF-8".into() })
+            Err(Error::Line {
+                path,
+                line,
+                reason: "this is not UTF-8".into(),
+            })
         }
     }
 }

@@ -126,7 +126,12 @@ impl Layer {
         let path = files.into();
         let root = open_root(&path).trying("open", &path)?;
         let (security, names) = read_tables(&root, &path)?;
-        Ok(Self { path, root, security, names })
+        Ok(Self {
+            path,
+            root,
+            security,
+            names,
+        })
     }
 
     /// The directory of its files.
@@ -194,8 +199,13 @@ impl Layer {
     /// # Errors
     /// As [`Layer::streams`]; [`Error::PathMissing`] also when there is no such stream.
     pub fn open_stream(&self, path: &NtPath, name: &StreamName) -> Result<File> {
-        let missing = || Error::PathMissing { path: format!("{path}:{name}") };
-        let key = self.metadata(path)?.and_then(|entry| entry.meta.extra).ok_or_else(missing)?;
+        let missing = || Error::PathMissing {
+            path: format!("{path}:{name}"),
+        };
+        let key = self
+            .metadata(path)?
+            .and_then(|entry| entry.meta.extra)
+            .ok_or_else(missing)?;
         let streams = self.streams_of(key)?;
         let found = streams
             .into_iter()
@@ -219,10 +229,14 @@ impl Layer {
 
     /// Opens a stream by its exact name.
     pub(crate) fn open_stored_stream(&self, key: ExtraKey, name: &StreamName) -> Result<File> {
-        let missing = || Error::PathMissing { path: format!("{RESERVED}/{key}/{STREAMS}/{name}") };
+        let missing = || Error::PathMissing {
+            path: format!("{RESERVED}/{key}/{STREAMS}/{name}"),
+        };
         let (dir, place) = self.extra_dir(key, Some(STREAMS))?.ok_or_else(missing)?;
         let stored = StoredName::of_stream(name);
-        open_file_entry(&dir, stored.as_str()).trying("open", place.join(stored.as_str())).map(File::from)
+        open_file_entry(&dir, stored.as_str())
+            .trying("open", place.join(stored.as_str()))
+            .map(File::from)
     }
 
     pub(crate) fn root_fd(&self) -> &OwnedFd {
@@ -230,26 +244,37 @@ impl Layer {
     }
 
     pub(crate) fn streams_of(&self, key: ExtraKey) -> Result<Vec<Stream>> {
-        let Some((dir, place)) = self.extra_dir(key, Some(STREAMS))? else { return Ok(Vec::new()) };
+        let Some((dir, place)) = self.extra_dir(key, Some(STREAMS))? else {
+            return Ok(Vec::new());
+        };
         let mut streams = Vec::new();
         for (text, kind) in listing::raw(&dir, &place)? {
             let at = place.join(&text);
             if kind != rustix::fs::FileType::RegularFile {
-                return Err(Error::ForeignEntry { path: at, found: crate::beneath::kind_words(kind) });
+                return Err(Error::ForeignEntry {
+                    path: at,
+                    found: crate::beneath::kind_words(kind),
+                });
             }
-            let name = StoredName::decode_stream(&text, |hash| self.names.get(hash))
-                .map_err(|source| Error::Name { place: place.display().to_string(), source })?;
+            let name = StoredName::decode_stream(&text, |hash| self.names.get(hash)).map_err(|source| Error::Name {
+                place: place.display().to_string(),
+                source,
+            })?;
             let stat = rustix::fs::statat(&dir, &*text, rustix::fs::AtFlags::SYMLINK_NOFOLLOW).trying("look at", at)?;
-            streams.push(Stream { name, size_bytes: size_of(&stat) });
+            streams.push(Stream {
+                name,
+                size_bytes: size_of(&stat),
+            });
         }
-        streams.sort_by(|a, b| {
-            crate::upcase::cmp_names(a.name.units(), b.name.units()).then_with(|| a.name.cmp(&b.name))
-        });
+        streams
+            .sort_by(|a, b| crate::upcase::cmp_names(a.name.units(), b.name.units()).then_with(|| a.name.cmp(&b.name)));
         Ok(streams)
     }
 
     pub(crate) fn reparse_of(&self, key: ExtraKey) -> Result<Option<Vec<u8>>> {
-        let Some((dir, place)) = self.extra_dir(key, None)? else { return Ok(None) };
+        let Some((dir, place)) = self.extra_dir(key, None)? else {
+            return Ok(None);
+        };
         let path = place.join(REPARSE);
         let file = match open_file_entry(&dir, REPARSE) {
             Ok(fd) => File::from(fd),
@@ -258,10 +283,16 @@ impl Layer {
         };
         let found_bytes = file.metadata().trying("look at", &path)?.len();
         if found_bytes > MAX_REPARSE_BYTES {
-            return Err(Error::TooLarge { path, found_bytes, limit_bytes: MAX_REPARSE_BYTES });
+            return Err(Error::TooLarge {
+                path,
+                found_bytes,
+                limit_bytes: MAX_REPARSE_BYTES,
+            });
         }
         let mut data = Vec::new();
-        file.take(MAX_REPARSE_BYTES).read_to_end(&mut data).trying("read", &path)?;
+        file.take(MAX_REPARSE_BYTES)
+            .read_to_end(&mut data)
+            .trying("read", &path)?;
         Ok(Some(data))
     }
 
@@ -281,25 +312,41 @@ impl Layer {
     }
 
     pub(crate) fn need(&self, path: &NtPath, kind: Option<Kind>) -> Result<Found> {
-        let found = self.find(path)?.ok_or_else(|| Error::PathMissing { path: path.to_string() })?;
+        let found = self
+            .find(path)?
+            .ok_or_else(|| Error::PathMissing { path: path.to_string() })?;
         match kind {
-            Some(kind) if kind != found.kind() => {
-                Err(Error::WrongKind { path: path.to_string(), found: found.kind().words(), expected: kind.words() })
-            }
+            Some(kind) if kind != found.kind() => Err(Error::WrongKind {
+                path: path.to_string(),
+                found: found.kind().words(),
+                expected: kind.words(),
+            }),
             _ => Ok(found),
         }
     }
 
     pub(crate) fn find(&self, path: &NtPath) -> Result<Option<Found>> {
         let dir = self.root.try_clone().trying("open", &self.path)?;
-        let mut at = Found { dir, entry: None, nt_path: NtPath::root(), path: self.path.clone() };
+        let mut at = Found {
+            dir,
+            entry: None,
+            nt_path: NtPath::root(),
+            path: self.path.clone(),
+        };
         for name in path.components() {
             if at.kind() == Kind::File {
                 return Ok(None);
             }
             let dir = at.open()?;
-            let place = Place { fd: &dir, nt_path: &at.nt_path, path: &at.path, names: &self.names };
-            let Some(listed) = place.find(name)? else { return Ok(None) };
+            let place = Place {
+                fd: &dir,
+                nt_path: &at.nt_path,
+                path: &at.path,
+                names: &self.names,
+            };
+            let Some(listed) = place.find(name)? else {
+                return Ok(None);
+            };
             at = Found {
                 nt_path: at.nt_path.join(listed.stored.name()),
                 path: at.path.join(listed.stored.as_str()),
@@ -325,7 +372,14 @@ impl Layer {
             None => StoredName::of_root(),
         };
         let size_bytes = if kind == Kind::File { size_of(&stat) } else { 0 };
-        Ok(Entry { stored, kind, size_bytes, links, ino: stat.st_ino, meta })
+        Ok(Entry {
+            stored,
+            kind,
+            size_bytes,
+            links,
+            ino: stat.st_ino,
+            meta,
+        })
     }
 }
 
@@ -335,7 +389,10 @@ pub(crate) fn size_of(stat: &Stat) -> u64 {
 }
 
 /// How many names Linux gives.
-#[allow(clippy::useless_conversion, reason = "the field's type differs between architectures")]
+#[allow(
+    clippy::useless_conversion,
+    reason = "the field's type differs between architectures"
+)]
 pub(crate) fn links_of(stat: &Stat) -> u64 {
     u64::from(stat.st_nlink)
 }

@@ -29,12 +29,16 @@ pub(crate) fn raw(dir: &OwnedFd, place: &Path) -> Result<Vec<(String, FileType)>
             Ok(name) => name.to_owned(),
             Err(_) => {
                 let path = place.join(entry.file_name().to_string_lossy().as_ref());
-                return Err(Error::ForeignEntry { path, found: "a name that is not UTF-8" });
+                return Err(Error::ForeignEntry {
+                    path,
+                    found: "a name that is not UTF-8",
+                });
             }
         };
         let kind = match entry.file_type() {
             FileType::Unknown => {
-                let stat = statat(dir.as_fd(), &*name, AtFlags::SYMLINK_NOFOLLOW).trying("look at", place.join(&name))?;
+                let stat =
+                    statat(dir.as_fd(), &*name, AtFlags::SYMLINK_NOFOLLOW).trying("look at", place.join(&name))?;
                 FileType::from_raw_mode(stat.st_mode)
             }
             kind => kind,
@@ -54,10 +58,17 @@ pub(crate) fn entries(dir: &OwnedFd, place: &Path, is_root: bool, names: &NameTa
         let is_directory = match kind {
             FileType::Directory => true,
             FileType::RegularFile => false,
-            other => return Err(Error::ForeignEntry { path: place.join(&name), found: kind_words(other) }),
+            other => {
+                return Err(Error::ForeignEntry {
+                    path: place.join(&name),
+                    found: kind_words(other),
+                });
+            }
         };
-        let stored = StoredName::decode(&name, |hash| names.get(hash))
-            .map_err(|source| Error::Name { place: place.display().to_string(), source })?;
+        let stored = StoredName::decode(&name, |hash| names.get(hash)).map_err(|source| Error::Name {
+            place: place.display().to_string(),
+            source,
+        })?;
         found.push(Listed { stored, is_directory });
     }
     Ok(found)

@@ -57,11 +57,18 @@ impl Place<'_> {
     fn exact(&self, stored: StoredName) -> Result<Option<Listed>> {
         match statat(self.fd, stored.as_str(), AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => match FileType::from_raw_mode(stat.st_mode) {
-                FileType::Directory => Ok(Some(Listed { stored, is_directory: true })),
-                FileType::RegularFile => Ok(Some(Listed { stored, is_directory: false })),
-                other => {
-                    Err(Error::ForeignEntry { path: self.path.join(stored.as_str()), found: kind_words(other) })
-                }
+                FileType::Directory => Ok(Some(Listed {
+                    stored,
+                    is_directory: true,
+                })),
+                FileType::RegularFile => Ok(Some(Listed {
+                    stored,
+                    is_directory: false,
+                })),
+                other => Err(Error::ForeignEntry {
+                    path: self.path.join(stored.as_str()),
+                    found: kind_words(other),
+                }),
             },
             Err(Errno::NOENT | Errno::NAMETOOLONG) => Ok(None),
             Err(error) => Err(Error::io("look at", self.path.join(stored.as_str()), error)),
@@ -72,12 +79,23 @@ impl Place<'_> {
     fn short_name(&self, entry: &Listed) -> Result<Option<ShortName>> {
         let path = self.path.join(entry.stored.as_str());
         let name = entry.stored.as_str();
-        let fd = if entry.is_directory { open_dir_entry(self.fd, name) } else { open_file_entry(self.fd, name) };
+        let fd = if entry.is_directory {
+            open_dir_entry(self.fd, name)
+        } else {
+            open_file_entry(self.fd, name)
+        };
         let fd = fd.trying("open", &path)?;
-        let Some(record) = disk::read_record(&fd, &path)? else { return Ok(None) };
+        let Some(record) = disk::read_record(&fd, &path)? else {
+            return Ok(None);
+        };
         let stat = fstat(&fd).trying("look at", &path)?;
         let owner = PathId::of(&self.nt_path.join(entry.stored.name()));
-        Ok(own_short_name(record.short_name, record.short_owner, stat.st_nlink > 1 && !entry.is_directory, owner))
+        Ok(own_short_name(
+            record.short_name,
+            record.short_owner,
+            stat.st_nlink > 1 && !entry.is_directory,
+            owner,
+        ))
     }
 }
 

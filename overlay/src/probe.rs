@@ -47,7 +47,10 @@ pub(crate) fn probe(dir: &OwnedFd, path: &Path) -> Result<FileSystem> {
 }
 
 fn keeps(file: &OwnedFd, kind: &str, path: &Path) -> Result<()> {
-    let refused = || Error::NoUserXattrs { path: path.into(), kind: kind.into() };
+    let refused = || Error::NoUserXattrs {
+        path: path.into(),
+        kind: kind.into(),
+    };
     let value = [0x5a; MAX_BYTES];
     match fsetxattr(file, XATTR, &value, XattrFlags::empty()) {
         Ok(()) => {}
@@ -61,12 +64,26 @@ fn keeps(file: &OwnedFd, kind: &str, path: &Path) -> Result<()> {
         Ok(length) if length == value.len() && back == value => {}
         _ => return Err(refused()),
     }
-    let time = Timespec { tv_sec: 1_000_000_000, tv_nsec: PROBE_NS };
-    futimens(file, &Timestamps { last_access: time, last_modification: time }).trying("set a time in", path)?;
+    let time = Timespec {
+        tv_sec: 1_000_000_000,
+        tv_nsec: PROBE_NS,
+    };
+    futimens(
+        file,
+        &Timestamps {
+            last_access: time,
+            last_modification: time,
+        },
+    )
+    .trying("set a time in", path)?;
     let stat = fstat(file).trying("look at a file in", path)?;
     if stat.st_mtime != 1_000_000_000 || stat.st_mtime_nsec as i64 != PROBE_NS {
         let found_ns = stat.st_mtime_nsec as i64;
-        return Err(Error::CoarseTimes { path: path.into(), kind: kind.into(), found_ns });
+        return Err(Error::CoarseTimes {
+            path: path.into(),
+            kind: kind.into(),
+            found_ns,
+        });
     }
     Ok(())
 }

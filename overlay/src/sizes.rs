@@ -54,14 +54,25 @@ fn walk(root: &OwnedFd, place: &Path, sizes: &mut Sizes) -> Result<()> {
     while let Some((path, depth)) = todo.pop() {
         let at = place.join(&path);
         if depth > MAX_DEPTH {
-            return Err(Error::TooDeep { path: at.display().to_string(), limit: MAX_DEPTH });
+            return Err(Error::TooDeep {
+                path: at.display().to_string(),
+                limit: MAX_DEPTH,
+            });
         }
         let reserved = path == RESERVED || path.starts_with(":nt/");
         let dir = open_dir(root, &path).trying("open", &at)?;
-        sizes.allocated_bytes += if path.is_empty() { 0 } else { allocated(&fstat(&dir).trying("look at", &at)?) };
+        sizes.allocated_bytes += if path.is_empty() {
+            0
+        } else {
+            allocated(&fstat(&dir).trying("look at", &at)?)
+        };
         sizes.directories += u64::from(!reserved);
         for (name, kind) in listing::raw(&dir, &at)? {
-            let below = if path.is_empty() { name.clone() } else { format!("{path}/{name}") };
+            let below = if path.is_empty() {
+                name.clone()
+            } else {
+                format!("{path}/{name}")
+            };
             if kind == FileType::Directory {
                 todo.push((below, depth + 1));
                 continue;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //! The same world on any machine, at any time, in any order of work.
 
+#![allow(clippy::print_stdout, reason = "a test says what it skipped and counted")]
+
 mod common;
 
 use std::path::Path;
@@ -17,9 +19,11 @@ fn order_of_work_file_system_and_known_hashes_change_nothing() {
     let mut pictures = Vec::new();
     for root in roots() {
         let worlds = Worlds::open(root.path()).unwrap();
-        for (name, order, hashes) in
-            [("a", Order::Forward, true), ("b", Order::Backward, false), ("c", Order::Threads, true)]
-        {
+        for (name, order, hashes) in [
+            ("a", Order::Forward, true),
+            ("b", Order::Backward, false),
+            ("c", Order::Threads, true),
+        ] {
             let world = small_world(&worlds, name, order, hashes);
             assert_eq!(world.conf().digest, Some(world.stored_manifest().unwrap().digest()));
             pictures.push(picture(world.path()));
@@ -37,7 +41,10 @@ fn number_of_threads_changes_nothing() {
     let manifests: Vec<_> = [1, 2, 7]
         .into_iter()
         .map(|threads| {
-            let options = SealOptions { threads, ..SealOptions::default() };
+            let options = SealOptions {
+                threads,
+                ..SealOptions::default()
+            };
             Manifest::compute(world.path(), world.conf(), &options).unwrap()
         })
         .collect();
@@ -65,8 +72,12 @@ fn run_child(root: &Path, umask: &str, program: &[&str]) -> Vec<String> {
             command
         }
     };
-    let output =
-        command.args(["--exact", "child"]).env(CHILD, root).env("OVERLAY_TEST_UMASK", umask).output().unwrap();
+    let output = command
+        .args(["--exact", "child"])
+        .env(CHILD, root)
+        .env("OVERLAY_TEST_UMASK", umask)
+        .output()
+        .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     picture(&root.join("w"))
 }
@@ -80,7 +91,10 @@ fn umask_and_clock_change_nothing() {
     // The kernel's own clock cannot be changed without root; faketime changes what the process sees.
     if Command::new("faketime").arg("--version").output().is_ok() {
         let later = tempfile::tempdir().unwrap();
-        assert_eq!(run_child(later.path(), "002", &["faketime", "2031-05-06 07:08:09"]), expected);
+        assert_eq!(
+            run_child(later.path(), "002", &["faketime", "2031-05-06 07:08:09"]),
+            expected
+        );
     } else {
         println!("skipped the changed clock: there is no faketime");
     }

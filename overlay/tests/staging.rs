@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //! Worlds that are being made: killed, resumed, held by somebody else.
 
+#![allow(clippy::print_stdout, reason = "a test says what it skipped and counted")]
+
 mod common;
 
 use std::path::Path;
@@ -29,6 +31,10 @@ fn child() {
             let _held = world.lock_shared().unwrap();
             std::fs::write(worlds.root().join("ready"), b"").unwrap();
             std::thread::sleep(Duration::from_secs(60));
+        }
+        Ok("once") => {
+            small_world(&worlds, "w", Order::Threads, true);
+            worlds.remove(&world_name("w")).unwrap();
         }
         Ok("loop") => loop {
             small_world(&worlds, "w", Order::Threads, true);
@@ -101,14 +107,21 @@ fn a_world_in_which_a_program_runs_is_not_removed_and_a_kill_gives_it_up() {
 /// 50 kills: whatever the moment, the name has a whole world or nothing, and the next run succeeds.
 #[test]
 fn a_kill_at_any_moment_leaves_a_whole_world_or_none() {
-    let root = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+    let root = tempfile::tempdir_in("/dev/shm")
+        .or_else(|_| tempfile::tempdir())
+        .unwrap();
     let worlds = Worlds::open(root.path()).unwrap();
     let expected = picture(small_world(&worlds, "right", Order::Forward, true).path());
+    // How long a process lives until it has made a world and removed it, at its first time.
+    let begun = Instant::now();
+    let mut child = start(root.path(), "once");
+    child.wait().unwrap();
+    let life = begun.elapsed();
     let (mut whole, mut none, mut half_made) = (0, 0, 0);
     for round in 0..50u64 {
         let mut child = start(root.path(), "loop");
-        // Moments spread by a fixed rule over several whole lives of a world.
-        std::thread::sleep(Duration::from_millis(5) + Duration::from_micros(round * 7919 % 60_000));
+        // Moments spread evenly over two lives.
+        std::thread::sleep(life * u32::try_from(round).unwrap() / 25);
         child.kill().unwrap();
         child.wait().unwrap();
         half_made += usize::from(root.path().join(".w.import").exists());
@@ -120,7 +133,10 @@ fn a_kill_at_any_moment_leaves_a_whole_world_or_none() {
             }
             Err(Error::WorldMissing { .. }) => {
                 none += 1;
-                assert!(!root.path().join("w").exists(), "round {round}: half a world under the name");
+                assert!(
+                    !root.path().join("w").exists(),
+                    "round {round}: half a world under the name"
+                );
             }
             Err(error) => panic!("round {round}: {error}"),
         }
@@ -128,10 +144,13 @@ fn a_kill_at_any_moment_leaves_a_whole_world_or_none() {
         assert_eq!(picture(again.path()), expected, "round {round}");
         worlds.remove(&world_name("w")).unwrap();
     }
-    println!("whole {whole}, none {none}, of which half made {half_made}");
+    println!("life {life:?}; whole {whole}, none {none}, half made beside {half_made}");
     assert!(none > 0 && half_made > 0, "the kills came too late to show anything");
     worlds.sweep().unwrap();
-    let mut left: Vec<_> = std::fs::read_dir(root.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    let mut left: Vec<_> = std::fs::read_dir(root.path())
+        .unwrap()
+        .map(|e| e.unwrap().file_name())
+        .collect();
     left.sort();
     assert_eq!(left, [".locks", "right"]);
 }
@@ -144,12 +163,18 @@ fn an_interrupted_import_goes_on_at_its_last_whole_stage_and_only_with_the_same_
 
     let staging = worlds.begin(&world_name("w"), "medium\nA").unwrap();
     assert_eq!(staging.last_stage(), None);
-    let dir = staging.tree().create_dir(&staging.tree().root(), &stored("half"), meta(0x10, 0)).unwrap();
+    let dir = staging
+        .tree()
+        .create_dir(&staging.tree().root(), &stored("half"), meta(0x10, 0))
+        .unwrap();
     drop((dir, staging));
 
     let mut staging = worlds.begin(&world_name("w"), "medium\nA").unwrap();
     assert_eq!(staging.last_stage(), None);
-    assert!(!staging.files_path().join("half").exists(), "without a whole stage all begins again");
+    assert!(
+        !staging.files_path().join("half").exists(),
+        "without a whole stage all begins again"
+    );
     fill(staging.tree(), Order::Forward, true);
     staging.stage_done("lay down").unwrap();
     std::fs::write(staging.scratch_path().join("note"), b"x").unwrap();
@@ -165,7 +190,13 @@ fn an_interrupted_import_goes_on_at_its_last_whole_stage_and_only_with_the_same_
     drop(staging);
 
     let staging = worlds.begin(&world_name("w"), "medium\nA").unwrap();
-    staging.place_file(&path("Windows\\Panther\\unattend.xml"), b"<unattend/>", &meta(0x20, 100)).unwrap();
+    staging
+        .place_file(
+            &path("Windows\\Panther\\unattend.xml"),
+            b"<unattend/>",
+            &meta(0x20, 100),
+        )
+        .unwrap();
     let world = finish(staging);
     assert_eq!(picture(world.path()), expected, "the detours do not show");
     assert!(!root.path().join(".w.import").exists());
@@ -188,9 +219,15 @@ fn a_name_that_is_taken_is_refused_before_and_after_the_work() {
     std::fs::write(staging.registry_path(), b"").unwrap();
     std::fs::create_dir(root.path().join("w")).unwrap();
     std::fs::write(root.path().join("w/mine"), b"").unwrap();
-    assert!(matches!(staging.commit(conf(), &SealOptions::default()), Err(Error::WorldExists { .. })));
+    assert!(matches!(
+        staging.commit(conf(), &SealOptions::default()),
+        Err(Error::WorldExists { .. })
+    ));
     assert!(root.path().join("w/mine").exists());
-    assert!(matches!(worlds.begin(&world_name("w"), ""), Err(Error::WorldExists { .. })));
+    assert!(matches!(
+        worlds.begin(&world_name("w"), ""),
+        Err(Error::WorldExists { .. })
+    ));
 }
 
 #[test]
@@ -234,7 +271,11 @@ fn run_on(root: &Path, kind: &str, mode: &str) -> bool {
         println!("skipped: {}", String::from_utf8_lossy(&output.stderr));
         return false;
     }
-    let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let text = format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
     assert!(output.status.success() && text.contains("1 passed"), "{text}");
     true
 }
@@ -269,7 +310,10 @@ fn full(worlds: &Worlds) {
     let staging = worlds.begin(&world_name("w"), "").unwrap();
     let root = staging.tree().root();
     // A large file finds out at once, and gives back what it got.
-    let error = staging.tree().create_file(&root, &stored("large"), 8 << 20).unwrap_err();
+    let error = staging
+        .tree()
+        .create_file(&root, &stored("large"), 8 << 20)
+        .unwrap_err();
     assert!(error.is_no_space(), "{error:?}");
     assert_eq!(error.exit_class(), ExitClass::NoRoom);
     assert!(!staging.files_path().join("large").exists());
@@ -277,7 +321,10 @@ fn full(worlds: &Worlds) {
     // Small ones while they are written.
     let error = (0..8)
         .find_map(|at| {
-            let file = staging.tree().create_file(&root, &stored(&format!("small {at}")), 1000).unwrap();
+            let file = staging
+                .tree()
+                .create_file(&root, &stored(&format!("small {at}")), 1000)
+                .unwrap();
             file.write_all_at(&[1; 1 << 19], 0).err()
         })
         .unwrap();
@@ -290,6 +337,13 @@ fn full(worlds: &Worlds) {
 
 fn small_world_without_the_large_file(worlds: &Worlds) {
     let staging = worlds.begin(&world_name("w"), "").unwrap();
-    common::file(staging.tree(), &staging.tree().root(), &stored("a"), b"a", &meta(0x20, 0), true);
+    common::file(
+        staging.tree(),
+        &staging.tree().root(),
+        &stored("a"),
+        b"a",
+        &meta(0x20, 0),
+        true,
+    );
     finish(staging);
 }

@@ -164,7 +164,11 @@ pub(super) fn compare(expected: &str, found: &str) -> Vec<Difference> {
             (None, Some(_)) => Change::Added,
             (None, None) => continue,
         };
-        differences.push(Difference { what: key.0, path: key.1.clone(), change });
+        differences.push(Difference {
+            what: key.0,
+            path: key.1.clone(),
+            change,
+        });
     }
     differences
 }
@@ -176,7 +180,8 @@ mod tests {
     #[test]
     fn each_difference_is_named() {
         let old = "vodka-manifest 1\nf\ta\tattributes=00000020\tsize=1\tblake3=aa\nf\tb\tsize=2\ns\ta\tx\tsize=1\nh\tregistry.hiv\tsize=9\n";
-        let new = "vodka-manifest 1\nd\ta\tattributes=00000021\nf\tc\tsize=2\ns\ta\tx\tsize=2\nh\tregistry.hiv\tsize=9\n";
+        let new =
+            "vodka-manifest 1\nd\ta\tattributes=00000021\nf\tc\tsize=2\ns\ta\tx\tsize=2\nh\tregistry.hiv\tsize=9\n";
         let texts: Vec<_> = compare(old, new).iter().map(ToString::to_string).collect();
         assert_eq!(
             texts,

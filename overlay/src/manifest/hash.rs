@@ -125,8 +125,14 @@ impl FromStr for Digest {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let refused = || format!("`{text}` is no digest: expected `sha256:` and 64 lower-case hex digits");
-        let hex = text.strip_prefix("sha256:").filter(|hex| hex.len() == 64).ok_or_else(refused)?;
-        if !hex.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte)) {
+        let hex = text
+            .strip_prefix("sha256:")
+            .filter(|hex| hex.len() == 64)
+            .ok_or_else(refused)?;
+        if !hex
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+        {
             return Err(refused());
         }
         let mut bytes = [0; 32];
@@ -154,7 +160,10 @@ impl KnownHashes {
     /// The hash of an inode, if it has not been written since.
     pub(crate) fn get(&self, stat: &Stat) -> Option<ContentHash> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get(&stat.st_ino).filter(|(was, _)| *was == stamp(stat)).map(|(_, hash)| *hash)
+        known
+            .get(&stat.st_ino)
+            .filter(|(was, _)| *was == stamp(stat))
+            .map(|(_, hash)| *hash)
     }
 
     pub(crate) fn forget(&self, ino: u64) {
@@ -173,9 +182,18 @@ mod tests {
     #[test]
     fn a_digest_reads_back_and_nothing_else_is_taken() {
         let digest = Digest::of(b"");
-        assert_eq!(digest.to_string(), "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+        assert_eq!(
+            digest.to_string(),
+            "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+        );
         assert_eq!(digest.to_string().parse(), Ok(digest));
-        for bad in ["", "sha256:", "sha256:é", &digest.to_string().to_uppercase(), &digest.hex()] {
+        for bad in [
+            "",
+            "sha256:",
+            "sha256:é",
+            &digest.to_string().to_uppercase(),
+            &digest.hex(),
+        ] {
             assert!(bad.parse::<Digest>().is_err(), "{bad}");
         }
     }

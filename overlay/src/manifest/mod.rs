@@ -48,7 +48,9 @@ pub struct SealOptions<'a> {
 
 impl std::fmt::Debug for SealOptions<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SealOptions").field("threads", &self.threads).finish_non_exhaustive()
+        f.debug_struct("SealOptions")
+            .field("threads", &self.threads)
+            .finish_non_exhaustive()
     }
 }
 
@@ -69,7 +71,12 @@ impl Manifest {
         let removed = Removed::read(&world_fd, world)?;
         let registry = registry_line(&world_fd, world, options)?;
         let walked = walk::walk(&layer, options)?;
-        let mut writer = Writer { layer: &layer, walked: &walked, out: String::new(), first: HashMap::new() };
+        let mut writer = Writer {
+            layer: &layer,
+            walked: &walked,
+            out: String::new(),
+            first: HashMap::new(),
+        };
         let _ = writeln!(writer.out, "vodka-manifest {FORMAT}");
         let used = writer.entries()?;
         let mut text = writer.out;
@@ -79,7 +86,10 @@ impl Manifest {
                 line: 1,
                 reason: format!("it has no descriptor {id}, which a file of the world has"),
             })?;
-            let hash: String = Sha256::digest(descriptor).iter().map(|byte| format!("{byte:02x}")).collect();
+            let hash: String = Sha256::digest(descriptor)
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect();
             let _ = writeln!(text, "a\t{id}\tsize={}\tsha256={hash}", descriptor.len());
         }
         for mark in removed.sorted() {
@@ -159,7 +169,13 @@ impl Writer<'_> {
             self.entry(node, &path, &mut used)?;
             match node.body {
                 Body::Directory(number) => {
-                    stack.push(walked.directories.get(&number).map(|nodes| nodes.iter()).unwrap_or_default());
+                    stack.push(
+                        walked
+                            .directories
+                            .get(&number)
+                            .map(|nodes| nodes.iter())
+                            .unwrap_or_default(),
+                    );
                 }
                 Body::File { .. } => {
                     path.pop();
@@ -190,8 +206,16 @@ impl Writer<'_> {
             }
         }
         let out = &mut self.out;
-        let kind = if matches!(node.body, Body::Directory(_)) { 'd' } else { 'f' };
-        let _ = write!(out, "{kind}\t{text}\tattributes={:08x}\tcreated={}", meta.attributes, meta.created.0);
+        let kind = if matches!(node.body, Body::Directory(_)) {
+            'd'
+        } else {
+            'f'
+        };
+        let _ = write!(
+            out,
+            "{kind}\t{text}\tattributes={:08x}\tcreated={}",
+            meta.attributes, meta.created.0
+        );
         let _ = write!(out, "\twritten={}", meta.written.0);
         if let Some(changed) = meta.changed {
             let _ = write!(out, "\tchanged={}", changed.0);
@@ -214,7 +238,11 @@ impl Writer<'_> {
         self.out.push('\n');
         for stream in &node.streams {
             let hash = self.hash_of(stream.ino, &text)?;
-            let _ = writeln!(self.out, "s\t{text}\t{}\tsize={}\tblake3={hash}", stream.name, stream.size_bytes);
+            let _ = writeln!(
+                self.out,
+                "s\t{text}\t{}\tsize={}\tblake3={hash}",
+                stream.name, stream.size_bytes
+            );
         }
         Ok(())
     }

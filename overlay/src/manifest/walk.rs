@@ -129,26 +129,32 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn read_directory<'s>(
-        &'s self,
-        scope: &Scope<'s>,
-        stored_path: &str,
-        depth: usize,
-    ) -> Result<Vec<Node>>
+    fn read_directory<'s>(&'s self, scope: &Scope<'s>, stored_path: &str, depth: usize) -> Result<Vec<Node>>
     where
         'a: 's,
     {
         let place = self.place(stored_path);
         if depth > MAX_DEPTH {
-            return Err(Error::TooDeep { path: place.display().to_string(), limit: MAX_DEPTH });
+            return Err(Error::TooDeep {
+                path: place.display().to_string(),
+                limit: MAX_DEPTH,
+            });
         }
         let dir = open_dir(self.root, stored_path).trying("open the directory", &place)?;
         let entries = listing::entries(&dir, &place, stored_path.is_empty(), &self.layer.names)?;
         let mut nodes = Vec::with_capacity(entries.len());
         for entry in entries {
             let name = entry.stored.as_str();
-            let path = if stored_path.is_empty() { name.to_owned() } else { format!("{stored_path}/{name}") };
-            let opened = if entry.is_directory { open_dir_entry(&dir, name) } else { open_file_entry(&dir, name) };
+            let path = if stored_path.is_empty() {
+                name.to_owned()
+            } else {
+                format!("{stored_path}/{name}")
+            };
+            let opened = if entry.is_directory {
+                open_dir_entry(&dir, name)
+            } else {
+                open_file_entry(&dir, name)
+            };
             let fd = opened.trying("open", self.place(&path))?;
             let stat = fstat(&fd).trying("look at", self.place(&path))?;
             let number = entry.is_directory.then(|| self.next.fetch_add(1, Ordering::Relaxed));
@@ -186,7 +192,11 @@ impl<'a> Walk<'a> {
                 let stat = fstat(&file).trying("look at", &place)?;
                 let at = format!("{RESERVED}/{key}/{STREAMS}/{}", StoredName::of_stream(&stream.name));
                 self.hash(scope, file.as_fd(), &stat, at)?;
-                streams.push(StreamNode { name: stream.name, size_bytes: size_of(&stat), ino: stat.st_ino });
+                streams.push(StreamNode {
+                    name: stream.name,
+                    size_bytes: size_of(&stat),
+                    ino: stat.st_ino,
+                });
             }
             streams.sort_by(|a, b| a.name.cmp(&b.name));
         }
@@ -194,10 +204,20 @@ impl<'a> Walk<'a> {
             Some(number) => Body::Directory(number),
             None => {
                 self.hash(scope, fd.as_fd(), stat, path)?;
-                Body::File { ino: stat.st_ino, links: links_of(stat), size_bytes: size_of(stat) }
+                Body::File {
+                    ino: stat.st_ino,
+                    links: links_of(stat),
+                    size_bytes: size_of(stat),
+                }
             }
         };
-        Ok(Node { stored, body, meta, streams, reparse })
+        Ok(Node {
+            stored,
+            body,
+            meta,
+            streams,
+            reparse,
+        })
     }
 
     /// Finds the hash of an open file: known, by somebody else, here, or in a task of its own.
@@ -261,6 +281,10 @@ impl<'a> Walk<'a> {
     }
 
     fn place(&self, stored_path: &str) -> PathBuf {
-        if stored_path.is_empty() { self.layer.path().to_owned() } else { self.layer.path().join(stored_path) }
+        if stored_path.is_empty() {
+            self.layer.path().to_owned()
+        } else {
+            self.layer.path().join(stored_path)
+        }
     }
 }

@@ -57,7 +57,9 @@ pub enum RecordError {
         found: u8,
     },
     /// A flag or a reserved byte that this version does not have.
-    #[error("the record has the flags {flags:#04x} and the reserved byte {reserved:#04x}, which version {VERSION} does not have")]
+    #[error(
+        "the record has the flags {flags:#04x} and the reserved byte {reserved:#04x}, which version {VERSION} does not have"
+    )]
     Flags {
         /// The flags.
         flags: u8,
@@ -114,9 +116,18 @@ impl Record {
                 out.extend(bytes);
             }
         };
-        put(CREATED, self.created.map(|t| t.0.to_le_bytes()).as_ref().map(|b| &b[..]));
-        put(CHANGED, self.changed.map(|t| t.0.to_le_bytes()).as_ref().map(|b| &b[..]));
-        put(WRITTEN, self.written.map(|t| t.0.to_le_bytes()).as_ref().map(|b| &b[..]));
+        put(
+            CREATED,
+            self.created.map(|t| t.0.to_le_bytes()).as_ref().map(|b| &b[..]),
+        );
+        put(
+            CHANGED,
+            self.changed.map(|t| t.0.to_le_bytes()).as_ref().map(|b| &b[..]),
+        );
+        put(
+            WRITTEN,
+            self.written.map(|t| t.0.to_le_bytes()).as_ref().map(|b| &b[..]),
+        );
         put(SECURITY, self.security.as_ref().map(|id| &id.0[..]));
         put(REPARSE, self.reparse_tag.map(u32::to_le_bytes).as_ref().map(|b| &b[..]));
         put(EXTRA, self.extra.as_ref().map(|key| &key.0[..]));
@@ -133,7 +144,10 @@ impl Record {
     /// # Errors
     /// Every byte must be accounted for: says what is too many, too few or unknown.
     pub fn decode(bytes: &[u8]) -> Result<Self, RecordError> {
-        let short = |expected| RecordError::Length { expected, found: bytes.len() };
+        let short = |expected| RecordError::Length {
+            expected,
+            found: bytes.len(),
+        };
         let &[version, flags, name_units, reserved, a0, a1, a2, a3, ref rest @ ..] = bytes else {
             return Err(short(8));
         };
@@ -160,9 +174,17 @@ impl Record {
             short_owner: fields.take(SHORT_OWNER).map(PathId),
             short_name: None,
         };
-        let units: Vec<u16> =
-            fields.rest.chunks_exact(2).filter_map(|b| b.try_into().ok()).map(u16::from_le_bytes).collect();
-        let short_name = if name_units == 0 { None } else { Some(ShortName::new(&units)?) };
+        let units: Vec<u16> = fields
+            .rest
+            .chunks_exact(2)
+            .filter_map(|b| b.try_into().ok())
+            .map(u16::from_le_bytes)
+            .collect();
+        let short_name = if name_units == 0 {
+            None
+        } else {
+            Some(ShortName::new(&units)?)
+        };
         Ok(Self { short_name, ..record })
     }
 }
@@ -195,19 +217,30 @@ pub(crate) mod tests {
         let name = proptest::option::of(
             proptest::collection::vec(any::<u16>(), 1..=12).prop_filter_map("name", |u| ShortName::new(&u).ok()),
         );
-        (any::<u32>(), time(), time(), time(), id(), proptest::option::of(any::<u32>()), id(), id(), name).prop_map(
-            |(attributes, created, changed, written, security, reparse_tag, extra, owner, short_name)| Record {
-                attributes,
-                created,
-                changed,
-                written,
-                security: security.map(SecurityId),
-                reparse_tag,
-                extra: extra.map(ExtraKey),
-                short_owner: owner.map(PathId).filter(|_| short_name.is_some()),
-                short_name,
-            },
+        (
+            any::<u32>(),
+            time(),
+            time(),
+            time(),
+            id(),
+            proptest::option::of(any::<u32>()),
+            id(),
+            id(),
+            name,
         )
+            .prop_map(
+                |(attributes, created, changed, written, security, reparse_tag, extra, owner, short_name)| Record {
+                    attributes,
+                    created,
+                    changed,
+                    written,
+                    security: security.map(SecurityId),
+                    reparse_tag,
+                    extra: extra.map(ExtraKey),
+                    short_owner: owner.map(PathId).filter(|_| short_name.is_some()),
+                    short_name,
+                },
+            )
     }
 
     #[test]

@@ -76,7 +76,11 @@ impl NtMetadata {
     /// What something without a record has: a Linux program has put it there.
     pub(crate) fn without_record(is_directory: bool, mtime: (i64, u32), atime: (i64, u32)) -> Self {
         let written = FileTime::from_unix(mtime.0, mtime.1);
-        let attributes = if is_directory { attributes::DIRECTORY } else { attributes::ARCHIVE };
+        let attributes = if is_directory {
+            attributes::DIRECTORY
+        } else {
+            attributes::ARCHIVE
+        };
         Self::new(attributes, written, FileTime::from_unix(atime.0, atime.1), written)
     }
 }

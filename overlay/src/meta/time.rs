@@ -57,7 +57,11 @@ impl FileTime {
     pub(crate) fn from_mtime(mtime: (i64, u32), kept: Option<Self>) -> Self {
         match kept {
             // The second case: a file system that ends at 2038 has clamped what it was asked for.
-            Some(kept) if mtime == kept.asked() || (mtime == (LAST_HELD_SECS, 0) && kept.asked().0 > LAST_HELD_SECS) => kept,
+            Some(kept)
+                if mtime == kept.asked() || (mtime == (LAST_HELD_SECS, 0) && kept.asked().0 > LAST_HELD_SECS) =>
+            {
+                kept
+            }
             _ => Self::from_unix(mtime.0, mtime.1),
         }
     }
@@ -95,7 +99,11 @@ impl fmt::Display for FileTime {
         }
         let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
         let ticks = self.0 % TICKS_PER_SEC;
-        write!(f, "{year:04}-{month:02}-{:02}T{hour:02}:{minute:02}:{second:02}.{ticks:07}Z", left + 1)
+        write!(
+            f,
+            "{year:04}-{month:02}-{:02}T{hour:02}:{minute:02}:{second:02}.{ticks:07}Z",
+            left + 1
+        )
     }
 }
 
@@ -109,23 +117,44 @@ mod tests {
     fn known_times_are_right() {
         assert_eq!(FileTime(0).to_string(), "1601-01-01T00:00:00.0000000Z");
         assert_eq!(FileTime(116_444_736_000_000_000).to_unix(), (0, 0));
-        assert_eq!(FileTime(116_444_736_000_000_000).to_string(), "1970-01-01T00:00:00.0000000Z");
+        assert_eq!(
+            FileTime(116_444_736_000_000_000).to_string(),
+            "1970-01-01T00:00:00.0000000Z"
+        );
         assert_eq!(FileTime(116_444_735_999_999_999).to_unix(), (-1, 999_999_900));
-        assert_eq!(FileTime::from_unix(951_782_399, 123_456_789).to_string(), "2000-02-28T23:59:59.1234567Z");
-        assert_eq!(FileTime::from_unix(951_782_400, 0).to_string(), "2000-02-29T00:00:00.0000000Z");
-        assert_eq!(FileTime::from_unix(4_107_542_400, 0).to_string(), "2100-03-01T00:00:00.0000000Z");
+        assert_eq!(
+            FileTime::from_unix(951_782_399, 123_456_789).to_string(),
+            "2000-02-28T23:59:59.1234567Z"
+        );
+        assert_eq!(
+            FileTime::from_unix(951_782_400, 0).to_string(),
+            "2000-02-29T00:00:00.0000000Z"
+        );
+        assert_eq!(
+            FileTime::from_unix(4_107_542_400, 0).to_string(),
+            "2100-03-01T00:00:00.0000000Z"
+        );
         assert_eq!(FileTime::from_unix(i64::MIN, 0), FileTime(0));
     }
 
     #[test]
     fn a_time_that_linux_cannot_hold_is_kept_and_a_later_write_counts() {
-        for time in [FileTime(0), FileTime(1), FileTime(u64::MAX), FileTime::from_unix(LAST_HELD_SECS + 1, 5_000)] {
+        for time in [
+            FileTime(0),
+            FileTime(1),
+            FileTime(u64::MAX),
+            FileTime::from_unix(LAST_HELD_SECS + 1, 5_000),
+        ] {
             assert!(time.needs_xattr());
             assert_eq!(FileTime::from_mtime(time.asked(), Some(time)), time);
             assert_eq!(FileTime::from_mtime((7, 300), Some(time)), FileTime::from_unix(7, 300));
         }
         let late = FileTime::from_unix(LAST_HELD_SECS + 50, 0);
-        assert_eq!(FileTime::from_mtime((LAST_HELD_SECS, 0), Some(late)), late, "clamped by the file system");
+        assert_eq!(
+            FileTime::from_mtime((LAST_HELD_SECS, 0), Some(late)),
+            late,
+            "clamped by the file system"
+        );
         assert!(!FileTime::from_unix(LAST_HELD_SECS, 999_999_900).needs_xattr());
     }
 

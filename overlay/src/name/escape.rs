@@ -67,7 +67,15 @@ mod tests {
 
     #[test]
     fn ordinary_names_are_kept_verbatim() {
-        for name in ["notepad.exe", "Program Files (x86)", "ünïcode 文件 🦀", "a.b.", "...", " x ", "*?<>|\""] {
+        for name in [
+            "notepad.exe",
+            "Program Files (x86)",
+            "ünïcode 文件 🦀",
+            "a.b.",
+            "...",
+            " x ",
+            "*?<>|\"",
+        ] {
             assert_eq!(escape(&units(name)), name);
             assert_eq!(unescape(name), Some(units(name)));
         }
@@ -84,7 +92,20 @@ mod tests {
 
     #[test]
     fn only_one_spelling_is_taken() {
-        for text in [":0041", ":003A", ":d83d:de00", "a:", "a:00", ":~1", ":#", ".", "..", "a/b", "a\nb", ":00é"] {
+        for text in [
+            ":0041",
+            ":003A",
+            ":d83d:de00",
+            "a:",
+            "a:00",
+            ":~1",
+            ":#",
+            ".",
+            "..",
+            "a/b",
+            "a\nb",
+            ":00é",
+        ] {
             assert_eq!(unescape(text), None, "{text:?}");
         }
     }

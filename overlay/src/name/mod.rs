@@ -46,7 +46,9 @@ pub enum NameError {
         name: String,
     },
     /// `/`, `\` or NUL in a component.
-    #[error("the name `{name}` (escaped) has the character U+{unit:04X} at unit {position}, which no component can hold")]
+    #[error(
+        "the name `{name}` (escaped) has the character U+{unit:04X} at unit {position}, which no component can hold"
+    )]
     Separator {
         /// The name, escaped.
         name: String,
@@ -97,7 +99,9 @@ impl NtName {
     /// Says why the name can be no component.
     pub fn new(units: &[u16]) -> Result<Self, NameError> {
         if matches!(units, [0x2e] | [0x2e, 0x2e]) {
-            return Err(NameError::Dots { name: String::from_utf16_lossy(units) });
+            return Err(NameError::Dots {
+                name: String::from_utf16_lossy(units),
+            });
         }
         check(units, MAX_NAME_UNITS, &[0, 0x2f, 0x5c])?;
         Ok(Self(units.into()))
@@ -218,10 +222,18 @@ fn check(units: &[u16], limit: usize, refused: &[u16]) -> Result<(), NameError> 
     }
     if units.len() > limit {
         let shown = units.get(..limit.min(40)).unwrap_or(units);
-        return Err(NameError::TooLong { name: format!("{}…", escape(shown)), units: units.len(), limit });
+        return Err(NameError::TooLong {
+            name: format!("{}…", escape(shown)),
+            units: units.len(),
+            limit,
+        });
     }
     if let Some((position, &unit)) = units.iter().enumerate().find(|(_, unit)| refused.contains(unit)) {
-        return Err(NameError::Separator { name: escape(units), unit, position });
+        return Err(NameError::Separator {
+            name: escape(units),
+            unit,
+            position,
+        });
     }
     Ok(())
 }
@@ -239,10 +251,34 @@ mod tests {
         assert_eq!(name(""), Err(NameError::Empty));
         assert!(matches!(name(".."), Err(NameError::Dots { .. })));
         assert!(matches!(name("."), Err(NameError::Dots { .. })));
-        assert!(matches!(name("a/b"), Err(NameError::Separator { unit: 0x2f, position: 1, .. })));
-        assert!(matches!(name("..\\b"), Err(NameError::Separator { unit: 0x5c, position: 2, .. })));
-        assert!(matches!(name("a\0"), Err(NameError::Separator { unit: 0, position: 1, .. })));
-        assert!(matches!(name(&"x".repeat(256)), Err(NameError::TooLong { units: 256, .. })));
+        assert!(matches!(
+            name("a/b"),
+            Err(NameError::Separator {
+                unit: 0x2f,
+                position: 1,
+                ..
+            })
+        ));
+        assert!(matches!(
+            name("..\\b"),
+            Err(NameError::Separator {
+                unit: 0x5c,
+                position: 2,
+                ..
+            })
+        ));
+        assert!(matches!(
+            name("a\0"),
+            Err(NameError::Separator {
+                unit: 0,
+                position: 1,
+                ..
+            })
+        ));
+        assert!(matches!(
+            name(&"x".repeat(256)),
+            Err(NameError::TooLong { units: 256, .. })
+        ));
         assert!(name("...").is_ok() && name("a:b").is_ok() && name(&"文".repeat(255)).is_ok());
     }
 

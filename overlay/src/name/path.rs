@@ -25,7 +25,11 @@ impl NtPath {
     /// # Errors
     /// As [`NtName::parse`], for the first component that is refused.
     pub fn parse(text: &str) -> Result<Self, NameError> {
-        text.split(['\\', '/']).filter(|part| !part.is_empty()).map(NtName::parse).collect::<Result<_, _>>().map(Self)
+        text.split(['\\', '/'])
+            .filter(|part| !part.is_empty())
+            .map(NtName::parse)
+            .collect::<Result<_, _>>()
+            .map(Self)
     }
 
     /// The path of an entry of this directory.
@@ -142,14 +146,19 @@ mod tests {
                 Err(error) => assert!(text.starts_with(":002e"), "{error}"),
             }
         }
-        assert_eq!(NtPath::parse("/Windows//System32/").map(|p| p.to_string()), Ok("Windows\\System32".into()));
+        assert_eq!(
+            NtPath::parse("/Windows//System32/").map(|p| p.to_string()),
+            Ok("Windows\\System32".into())
+        );
         assert!(NtPath::parse("a\\..\\b").is_err());
     }
 
     #[test]
     fn a_directory_comes_before_what_is_in_it_and_its_like_named_neighbour_after() {
-        let mut paths: Vec<_> =
-            ["a b", "a\\z", "a", "a\\b", "B", "a!"].iter().filter_map(|p| NtPath::parse(p).ok()).collect();
+        let mut paths: Vec<_> = ["a b", "a\\z", "a", "a\\b", "B", "a!"]
+            .iter()
+            .filter_map(|p| NtPath::parse(p).ok())
+            .collect();
         paths.sort();
         let texts: Vec<_> = paths.iter().map(ToString::to_string).collect();
         assert_eq!(texts, ["B", "a", "a\\b", "a\\z", "a b", "a!"]);

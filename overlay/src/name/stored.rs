@@ -63,19 +63,31 @@ impl StoredName {
 
     /// The stored name of the `ordinal`th of the names that differ only in case; 0 is the first.
     pub fn with_ordinal(name: &NtName, ordinal: u32) -> Self {
-        let suffix = if ordinal == 0 { String::new() } else { format!(":~{ordinal}") };
+        let suffix = if ordinal == 0 {
+            String::new()
+        } else {
+            format!(":~{ordinal}")
+        };
         let mut text = escape(name.units());
         if text.len() + suffix.len() > MAX_STORED_BYTES {
             text.truncate(cut(&text, LONG_PREFIX_BYTES));
             text.push_str(&format!(":#{}", LongNameHash::of(name)));
         }
         text.push_str(&suffix);
-        Self { text: text.into(), name: name.clone(), ordinal }
+        Self {
+            text: text.into(),
+            name: name.clone(),
+            ordinal,
+        }
     }
 
     /// What stands for the root's name, which has none.
     pub(crate) fn of_root() -> Self {
-        Self { text: "".into(), name: NtName(Box::default()), ordinal: 0 }
+        Self {
+            text: "".into(),
+            name: NtName(Box::default()),
+            ordinal: 0,
+        }
     }
 
     /// The stored name of a named stream.
@@ -135,12 +147,18 @@ impl StoredName {
         let stored = match decoded {
             Decoded::Whole { name, ordinal } => Self::with_ordinal(&name, ordinal),
             Decoded::Shortened { hash, ordinal } => {
-                let name = full_name(hash).ok_or_else(|| NameError::FullNameMissing { stored: text.to_owned() })?;
+                let name = full_name(hash).ok_or_else(|| NameError::FullNameMissing {
+                    stored: text.to_owned(),
+                })?;
                 Self::with_ordinal(&name, ordinal)
             }
         };
         // One spelling only: a wrong prefix, a needless hash or a full name of another hash ends here.
-        if stored.as_str() == text { Ok(stored) } else { Err(refused()) }
+        if stored.as_str() == text {
+            Ok(stored)
+        } else {
+            Err(refused())
+        }
     }
 }
 
@@ -178,7 +196,10 @@ impl Decoded {
             }
         };
         match body.rsplit_once(":#") {
-            None => Some(Self::Whole { name: NtName::parse(body).ok()?, ordinal }),
+            None => Some(Self::Whole {
+                name: NtName::parse(body).ok()?,
+                ordinal,
+            }),
             Some((_, digits)) => {
                 if digits.len() != 32 || digits.bytes().any(|b| !b.is_ascii_hexdigit()) {
                     return None;
@@ -275,15 +296,23 @@ mod tests {
         let long = name(&"文".repeat(86));
         let stored = StoredName::alone(&long);
         assert!(stored.is_shortened() && stored.as_str().len() <= 255);
-        assert_eq!(StoredName::decode(stored.as_str(), |_| Some(long.clone())), Ok(stored.clone()));
-        assert!(matches!(decode(stored.as_str()), Err(NameError::FullNameMissing { .. })));
+        assert_eq!(
+            StoredName::decode(stored.as_str(), |_| Some(long.clone())),
+            Ok(stored.clone())
+        );
+        assert!(matches!(
+            decode(stored.as_str()),
+            Err(NameError::FullNameMissing { .. })
+        ));
         // A full name that does not belong to the hash is not believed.
         assert!(StoredName::decode(stored.as_str(), |_| Some(name(&"文".repeat(87)))).is_err());
     }
 
     #[test]
     fn a_name_that_no_nt_name_is_stored_as_is_refused() {
-        for text in ["", ".", "..", ":nt", "a:~0", "a:~01", "a:~", "a:~+1", "a:~1:~2", "a:#00", ":0041", "a\\b"] {
+        for text in [
+            "", ".", "..", ":nt", "a:~0", "a:~01", "a:~", "a:~+1", "a:~1:~2", "a:#00", ":0041", "a\\b",
+        ] {
             assert!(decode(text).is_err(), "{text:?}");
         }
     }

@@ -60,11 +60,6 @@ impl SecurityTable {
         self.0.is_empty()
     }
 
-    /// All descriptors, by id.
-    pub fn iter(&self) -> impl Iterator<Item = (SecurityId, &[u8])> {
-        self.0.iter().map(|(id, descriptor)| (*id, &**descriptor))
-    }
-
     pub fn encode(&self) -> String {
         let mut out = format!("{SECURITY_HEADER}\n");
         for (id, descriptor) in &self.0 {
@@ -80,7 +75,11 @@ impl SecurityTable {
     pub fn parse(text: &str, path: &Path) -> Result<Self> {
         let mut table = Self::default();
         for (line, key, value) in lines(text, SECURITY_HEADER, path)? {
-            let refused = |reason: &str| Error::Line { path: path.into(), line, reason: reason.into() };
+            let refused = |reason: &str| Error::Line {
+                path: path.into(),
+                line,
+                reason: reason.into(),
+            };
             let descriptor = from_hex(value).ok_or_else(|| refused("the descriptor is not in lower-case hex"))?;
             let (id, _) = table.intern(&descriptor)?;
             if id.to_string() != key {
@@ -120,7 +119,11 @@ impl NameTable {
     pub fn parse(text: &str, path: &Path) -> Result<Self> {
         let mut table = Self::default();
         for (line, key, value) in lines(text, NAMES_HEADER, path)? {
-            let refused = |reason: String| Error::Line { path: path.into(), line, reason };
+            let refused = |reason: String| Error::Line {
+                path: path.into(),
+                line,
+                reason,
+            };
             let name = NtName::parse(value).map_err(|error| refused(error.to_string()))?;
             let hash = LongNameHash::of(&name);
             if hash.to_string() != key {
@@ -134,7 +137,11 @@ impl NameTable {
 
 /// The key and value of each line after the header, checked to be sorted and distinct.
 fn lines<'a>(text: &'a str, header: &str, path: &Path) -> Result<Vec<(usize, &'a str, &'a str)>> {
-    let refused = |line: usize, reason: String| Error::Line { path: path.into(), line, reason };
+    let refused = |line: usize, reason: String| Error::Line {
+        path: path.into(),
+        line,
+        reason,
+    };
     let body = text
         .strip_prefix(header)
         .and_then(|rest| rest.strip_prefix('\n'))
@@ -149,8 +156,9 @@ fn lines<'a>(text: &'a str, header: &str, path: &Path) -> Result<Vec<(usize, &'a
     let mut previous = "";
     for (at, row) in body.split('\n').enumerate() {
         let line = at + 2;
-        let (key, value) =
-            row.split_once(' ').ok_or_else(|| refused(line, "expected a key, a space and a value".into()))?;
+        let (key, value) = row
+            .split_once(' ')
+            .ok_or_else(|| refused(line, "expected a key, a space and a value".into()))?;
         if key <= previous {
             return Err(refused(line, format!("`{key}` does not come after `{previous}`")));
         }
@@ -170,7 +178,9 @@ fn from_hex(text: &str) -> Option<Vec<u8>> {
     if !pairs.remainder().is_empty() {
         return None;
     }
-    pairs.map(|pair| Some(digit(*pair.first()?)? << 4 | digit(*pair.get(1)?)?)).collect()
+    pairs
+        .map(|pair| Some(digit(*pair.first()?)? << 4 | digit(*pair.get(1)?)?))
+        .collect()
 }
 
 #[cfg(test)]
@@ -205,7 +215,12 @@ mod tests {
         let lines: Vec<_> = text.lines().collect();
         let swapped = format!("{}\n{}\n{}\n", lines[0], lines[2], lines[1]);
         let flipped = text.replacen("6f6e65", "6f6e66", 1);
-        for (bad, right) in [(swapped, 3), (flipped, 2), (text.trim_end().to_owned(), 3), (String::new(), 1)] {
+        for (bad, right) in [
+            (swapped, 3),
+            (flipped, 2),
+            (text.trim_end().to_owned(), 3),
+            (String::new(), 1),
+        ] {
             match SecurityTable::parse(&bad, path()) {
                 Err(Error::Line { line, .. }) if line == right || bad.contains("6f6e66") => {}
                 other => panic!("{bad:?}: {other:?}"),

@@ -132,7 +132,11 @@ impl FileTree {
         let path = path.into();
         let root_fd = open_root(&path).trying("open", &path)?;
         let (security, names) = read_tables(&root_fd, &path)?;
-        let root = Dir(Arc::new(DirInner { path: String::new(), number: 0, depth: 0 }));
+        let root = Dir(Arc::new(DirInner {
+            path: String::new(),
+            number: 0,
+            depth: 0,
+        }));
         Ok(Self {
             path,
             root,
@@ -140,8 +144,14 @@ impl FileTree {
             next_number: AtomicU32::new(1),
             open: (0..OPEN_DIRECTORIES).map(|_| Mutex::new(None)).collect(),
             directories: Mutex::new(Vec::new()),
-            security: Mutex::new(Table { table: security, changed: false }),
-            names: Mutex::new(Table { table: names, changed: false }),
+            security: Mutex::new(Table {
+                table: security,
+                changed: false,
+            }),
+            names: Mutex::new(Table {
+                table: names,
+                changed: false,
+            }),
             known: KnownHashes::default(),
         })
     }
@@ -164,7 +174,10 @@ impl FileTree {
     pub fn create_dir(&self, parent: &Dir, name: &StoredName, meta: NtMetadata) -> Result<Dir> {
         let at = self.entry_path(parent, name.as_str());
         if parent.0.depth >= MAX_DEPTH {
-            return Err(Error::TooDeep { path: at.display().to_string(), limit: MAX_DEPTH });
+            return Err(Error::TooDeep {
+                path: at.display().to_string(),
+                limit: MAX_DEPTH,
+            });
         }
         self.note_name(name);
         let parent_fd = self.dir_fd(parent)?;
@@ -280,7 +293,13 @@ impl FileTree {
         let nt_path = self.path.join(RESERVED);
         if security.changed && !security.table.is_empty() {
             let nt = self.reserved_dir()?;
-            let file = files::replace(&nt, SECURITY, security.table.encode().as_bytes(), &nt_path, Durable::Later)?;
+            let file = files::replace(
+                &nt,
+                SECURITY,
+                security.table.encode().as_bytes(),
+                &nt_path,
+                Durable::Later,
+            )?;
             disk::set_time(&file, FIXED_TIME, &nt_path)?;
         }
         if names.changed && !names.table.is_empty() {
@@ -316,7 +335,11 @@ impl FileTree {
         }
         path.push_str(stored);
         let number = self.next_number.fetch_add(1, Ordering::Relaxed);
-        Dir(Arc::new(DirInner { path, number, depth: parent.0.depth + 1 }))
+        Dir(Arc::new(DirInner {
+            path,
+            number,
+            depth: parent.0.depth + 1,
+        }))
     }
 
     fn entry_path(&self, dir: &Dir, stored: &str) -> PathBuf {
@@ -391,18 +414,14 @@ pub(crate) fn make_dir(parent: impl AsFd, name: &str, path: &Path) -> Result<()>
 }
 
 fn new_file(dir: &OwnedFd, name: &str, path: PathBuf, size_bytes: u64) -> Result<NewFile> {
-    let fd =
-        open_entry(dir, name, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL, FILE_MODE).trying("make", &path)?;
-    if size_bytes >= PREALLOCATE_BYTES {
-        match fallocate(&fd, FallocateFlags::KEEP_SIZE, 0, size_bytes) {
-            Err(error @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG)) => {
-                // It has what there was; give it back.
-                let _ = rustix::fs::unlinkat(dir, name, AtFlags::empty());
-                return Err(Error::io("get room for", path, error));
-            }
-            // A file system that cannot do it does it while writing.
-            _ => {}
-        }
+    let fd = open_entry(dir, name, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL, FILE_MODE).trying("make", &path)?;
+    if size_bytes >= PREALLOCATE_BYTES
+        && let Err(error @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG)) =
+            fallocate(&fd, FallocateFlags::KEEP_SIZE, 0, size_bytes)
+    {
+        // It has what there was; give it back. Any other error: the file system gives room while writing.
+        let _ = rustix::fs::unlinkat(dir, name, AtFlags::empty());
+        return Err(Error::io("get room for", path, error));
     }
     Ok(NewFile { file: fd.into(), path })
 }

@@ -25,7 +25,11 @@ impl FileTree {
     /// [`Error::WrongKind`] when a directory is in the file's place or a file in a directory's; what Linux says.
     pub fn place_file(&self, path: &NtPath, bytes: &[u8], meta: &NtMetadata) -> Result<()> {
         let Some((name, parents)) = path.components().split_last() else {
-            return Err(Error::WrongKind { path: path.to_string(), found: "a directory", expected: "a file" });
+            return Err(Error::WrongKind {
+                path: path.to_string(),
+                found: "a directory",
+                expected: "a file",
+            });
         };
         let mut at = At {
             fd: Arc::new(self.root_fd.try_clone().trying("open", &self.path)?),
@@ -39,7 +43,11 @@ impl FileTree {
         let stored = match at.find(name, &names)? {
             None => StoredName::alone(name),
             Some(listed) if listed.is_directory => {
-                return Err(Error::WrongKind { path: path.to_string(), found: "a directory", expected: "a file" });
+                return Err(Error::WrongKind {
+                    path: path.to_string(),
+                    found: "a directory",
+                    expected: "a file",
+                });
             }
             Some(listed) => listed.stored,
         };
@@ -63,7 +71,11 @@ impl FileTree {
             Some(listed) if listed.is_directory => listed.stored,
             Some(_) => {
                 let path = at.nt_path.join(name).to_string();
-                return Err(Error::WrongKind { path, found: "a file", expected: "a directory" });
+                return Err(Error::WrongKind {
+                    path,
+                    found: "a file",
+                    expected: "a directory",
+                });
             }
             None => {
                 let stored = StoredName::alone(name);
@@ -80,7 +92,11 @@ impl FileTree {
         };
         let path = at.path.join(stored.as_str());
         let fd = open_dir_entry(&at.fd, stored.as_str()).trying("open", &path)?;
-        Ok(At { fd: Arc::new(fd), nt_path: at.nt_path.join(stored.name()), path })
+        Ok(At {
+            fd: Arc::new(fd),
+            nt_path: at.nt_path.join(stored.name()),
+            path,
+        })
     }
 }
 
@@ -92,6 +108,12 @@ struct At {
 
 impl At {
     fn find(&self, name: &NtName, names: &NameTable) -> Result<Option<crate::listing::Listed>> {
-        Place { fd: &self.fd, nt_path: &self.nt_path, path: &self.path, names }.find(name)
+        Place {
+            fd: &self.fd,
+            nt_path: &self.nt_path,
+            path: &self.path,
+            names,
+        }
+        .find(name)
     }
 }

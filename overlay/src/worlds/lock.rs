@@ -52,7 +52,10 @@ impl WorldLock {
             match flock(&file, operation) {
                 Ok(()) => {}
                 Err(Errno::WOULDBLOCK) => {
-                    return Err(Error::WorldInUse { name: name.to_string(), by: holder(&mut file) });
+                    return Err(Error::WorldInUse {
+                        name: name.to_string(),
+                        by: holder(&mut file),
+                    });
                 }
                 Err(Errno::INTR) => continue,
                 Err(error) => return Err(Error::io("lock", path, error)),
@@ -66,7 +69,10 @@ impl WorldLock {
             }
             let mut lock = Self { file, hold };
             if hold == Hold::Alone {
-                lock.say(&format!("{purpose} (process {})", rustix::process::getpid().as_raw_nonzero()));
+                lock.say(&format!(
+                    "{purpose} (process {})",
+                    rustix::process::getpid().as_raw_nonzero()
+                ));
             }
             return Ok(lock);
         }

@@ -148,7 +148,10 @@ impl Worlds {
         let children = self.children(name)?;
         if !children.is_empty() {
             let children = children.iter().map(ToString::to_string).collect();
-            return Err(Error::WorldHasChildren { name: name.to_string(), children });
+            return Err(Error::WorldHasChildren {
+                name: name.to_string(),
+                children,
+            });
         }
         let away = removed_name(name);
         delete_tree(self, &away)?;
@@ -199,13 +202,17 @@ impl Worlds {
         if !children.is_empty() {
             // A crash between several files would leave a child without parent.
             let children = children.iter().map(ToString::to_string).collect();
-            return Err(Error::WorldHasChildren { name: from.to_string(), children });
+            return Err(Error::WorldHasChildren {
+                name: from.to_string(),
+                children,
+            });
         }
         match renameat_with(&self.fd, from.as_str(), &self.fd, to.as_str(), RenameFlags::NOREPLACE) {
             Ok(()) => {}
             Err(Errno::EXIST) => return Err(self.exists(to)),
             Err(Errno::INVAL | Errno::NOSYS) if !self.has(to) => {
-                renameat(&self.fd, from.as_str(), &self.fd, to.as_str()).trying("rename", self.root.join(from.as_str()))?;
+                renameat(&self.fd, from.as_str(), &self.fd, to.as_str())
+                    .trying("rename", self.root.join(from.as_str()))?;
             }
             Err(error) => return Err(Error::io("rename", self.root.join(from.as_str()), error)),
         }
@@ -222,11 +229,15 @@ impl Worlds {
     pub fn sweep(&self) -> Result<Vec<String>> {
         let mut cleared = Vec::new();
         for (entry, _) in listing::raw(&self.fd, &self.root)? {
-            let stem = entry.strip_prefix('.').and_then(|name| {
-                name.strip_suffix(".import").or_else(|| name.strip_suffix(".removed"))
-            });
-            let Some(Ok(name)) = stem.map(WorldName::new) else { continue };
-            let Ok(_lock) = WorldLock::take(self, &name, Hold::Alone, "a clearing") else { continue };
+            let stem = entry
+                .strip_prefix('.')
+                .and_then(|name| name.strip_suffix(".import").or_else(|| name.strip_suffix(".removed")));
+            let Some(Ok(name)) = stem.map(WorldName::new) else {
+                continue;
+            };
+            let Ok(_lock) = WorldLock::take(self, &name, Hold::Alone, "a clearing") else {
+                continue;
+            };
             delete_tree(self, &entry)?;
             cleared.push(entry);
         }
@@ -239,11 +250,17 @@ impl Worlds {
     }
 
     pub(crate) fn exists(&self, name: &WorldName) -> Error {
-        Error::WorldExists { name: name.to_string(), root: self.root.clone() }
+        Error::WorldExists {
+            name: name.to_string(),
+            root: self.root.clone(),
+        }
     }
 
     pub(crate) fn missing(&self, name: &WorldName) -> Error {
-        Error::WorldMissing { name: name.to_string(), root: self.root.clone() }
+        Error::WorldMissing {
+            name: name.to_string(),
+            root: self.root.clone(),
+        }
     }
 }
 
@@ -253,7 +270,10 @@ fn removed_name(name: &WorldName) -> String {
 
 /// Removes one of our own directories in the root, if it is there. No link is followed.
 pub(crate) fn delete_tree(worlds: &Worlds, entry: &str) -> Result<()> {
-    debug_assert!(entry.starts_with('.') && entry != LOCKS, "only what is being made or deleted");
+    debug_assert!(
+        entry.starts_with('.') && entry != LOCKS,
+        "only what is being made or deleted"
+    );
     let path = worlds.root().join(entry);
     match std::fs::remove_dir_all(&path) {
         Ok(()) => Ok(()),
@@ -271,7 +291,12 @@ impl World {
             Err(error) => return Err(Error::io("open", path, error)),
         };
         let conf = WorldConf::read(&fd, &path)?.ok_or_else(|| worlds.missing(name))?;
-        Ok(Self { worlds: worlds.clone(), name: name.clone(), path, conf })
+        Ok(Self {
+            worlds: worlds.clone(),
+            name: name.clone(),
+            path,
+            conf,
+        })
     }
 
     /// Its name.
@@ -330,7 +355,11 @@ impl World {
     pub fn lock_shared(&self) -> Result<WorldLock> {
         let lock = WorldLock::take(&self.worlds, &self.name, Hold::Shared, "")?;
         // It may have been removed before we had the lock.
-        if self.worlds.has(&self.name) { Ok(lock) } else { Err(self.worlds.missing(&self.name)) }
+        if self.worlds.has(&self.name) {
+            Ok(lock)
+        } else {
+            Err(self.worlds.missing(&self.name))
+        }
     }
 
     /// The manifest that was stored when it was sealed, checked against the digest.
@@ -338,7 +367,9 @@ impl World {
     /// # Errors
     /// [`Error::NotSealed`], [`Error::ManifestDigest`].
     pub fn stored_manifest(&self) -> Result<Manifest> {
-        let digest = self.conf.digest.ok_or_else(|| Error::NotSealed { name: self.name.to_string() })?;
+        let digest = self.conf.digest.ok_or_else(|| Error::NotSealed {
+            name: self.name.to_string(),
+        })?;
         let place = self.path.join(FILES).join(RESERVED);
         let nt = open_root(&place).trying("open", &place)?;
         let text = files::read_text(&nt, MANIFEST, &place, MAX_MANIFEST_BYTES)?.unwrap_or_default();

@@ -25,7 +25,12 @@ impl WorldName {
     /// # Errors
     /// [`NameError::WorldName`] says what is wrong with it.
     pub fn new(name: &str) -> Result<Self, NameError> {
-        let refused = |reason| Err(NameError::WorldName { name: name.escape_debug().to_string(), reason });
+        let refused = |reason| {
+            Err(NameError::WorldName {
+                name: name.escape_debug().to_string(),
+                reason,
+            })
+        };
         let stem = name.split('.').next().unwrap_or_default().to_ascii_lowercase();
         if name.is_empty() {
             refused("it is empty")
@@ -37,7 +42,10 @@ impl WorldName {
             refused("it ends with a dot or a space")
         } else if name.contains(['/', '\\', ':', '*', '?', '"', '<', '>', '|']) {
             refused("it has one of the characters / \\ : * ? \" < > |")
-        } else if name.chars().any(|c| c.is_control() || (c.is_whitespace() && c != ' ') || is_invisible(c)) {
+        } else if name
+            .chars()
+            .any(|c| c.is_control() || (c.is_whitespace() && c != ' ') || is_invisible(c))
+        {
             refused("it has a character that does not print")
         } else if DEVICES.contains(&&*stem) {
             refused("Windows keeps it for a device")
@@ -77,15 +85,41 @@ mod tests {
 
     #[test]
     fn names_that_a_person_types_are_taken_and_dangerous_ones_refused() {
-        for good in ["win11", "Windows 11 Pro", "ci-2026.11", "日本", "a", &"x".repeat(100), "console"] {
+        for good in [
+            "win11",
+            "Windows 11 Pro",
+            "ci-2026.11",
+            "日本",
+            "a",
+            &"x".repeat(100),
+            "console",
+        ] {
             assert!(WorldName::new(good).is_ok(), "{good}");
         }
         let long = "x".repeat(101);
         for bad in [
-            "", ".", "..", ".locks", "-x", " x", "x ", "x.", "a/b", "a\\b", "a:b", "a\nb", "a\u{202e}b", "con", "NUL.txt",
-            "a\0", &long,
+            "",
+            ".",
+            "..",
+            ".locks",
+            "-x",
+            " x",
+            "x ",
+            "x.",
+            "a/b",
+            "a\\b",
+            "a:b",
+            "a\nb",
+            "a\u{202e}b",
+            "con",
+            "NUL.txt",
+            "a\0",
+            &long,
         ] {
-            assert!(matches!(WorldName::new(bad), Err(NameError::WorldName { .. })), "{bad:?}");
+            assert!(
+                matches!(WorldName::new(bad), Err(NameError::WorldName { .. })),
+                "{bad:?}"
+            );
         }
     }
 }

@@ -170,7 +170,10 @@ impl Staging {
         if crate::beneath::open_file_entry(&world, removed::FILE_NAME).is_err() {
             Removed::default().write(&world, &path, Durable::Later)?;
         }
-        let options = SealOptions { known: options.known.or(Some(self.tree.known_hashes())), ..*options };
+        let options = SealOptions {
+            known: options.known.or(Some(self.tree.known_hashes())),
+            ..*options
+        };
         seal(&world, &path, &mut conf, &options)?;
         check_entries(&world, &path)?;
         syncfs(&world).trying("write to the disk", &path)?;
@@ -279,7 +282,10 @@ fn fix_times_below(nt: &OwnedFd, place: &Path) -> Result<()> {
 fn check_entries(world: &OwnedFd, path: &Path) -> Result<()> {
     for (name, _) in crate::listing::raw(world, path)? {
         if ![FILES, REGISTRY, removed::FILE_NAME, conf::FILE_NAME].contains(&&*name) {
-            return Err(Error::ForeignEntry { path: path.join(name), found: "none of a world's four entries" });
+            return Err(Error::ForeignEntry {
+                path: path.join(name),
+                found: "none of a world's four entries",
+            });
         }
     }
     Ok(())

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //! A small world with one of everything, made through the public interface.
 #![allow(dead_code, reason = "each test file uses a part")]
+#![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use overlay::conf::{Edition, LaidDown, Medium, Source};
 use overlay::{
-    ContentHash, Dir, ExtraKey, FileTime, FileTree, NtMetadata, NtName, NtPath, PathId, SealOptions, ShortName, Staging,
-    StoredName, StreamName, World, WorldConf, WorldName, Worlds, attributes, stored_names,
+    ContentHash, Dir, ExtraKey, FileTime, FileTree, NtMetadata, NtName, NtPath, PathId, SealOptions, ShortName,
+    Staging, StoredName, StreamName, World, WorldConf, WorldName, Worlds, attributes, stored_names,
 };
 
 pub fn units(text: &str) -> Vec<u16> {
@@ -42,14 +43,19 @@ pub fn meta(attributes: u32, ticks: u64) -> NtMetadata {
 pub fn file(tree: &FileTree, dir: &Dir, name: &StoredName, bytes: &[u8], meta: &NtMetadata, hash: bool) {
     let mut file = tree.create_file(dir, name, bytes.len() as u64).expect("make a file");
     file.write_all(bytes).expect("write");
-    tree.finish_file(file, meta, hash.then(|| ContentHash::of(bytes))).expect("finish a file");
+    tree.finish_file(file, meta, hash.then(|| ContentHash::of(bytes)))
+        .expect("finish a file");
 }
 
 pub fn conf() -> WorldConf {
     WorldConf {
         laid_down: Some(LaidDown::Native),
         source: Some(Source {
-            medium: Medium { size_bytes: 1234, label: "CCCOMA:X64".into(), sha256: None },
+            medium: Medium {
+                size_bytes: 1234,
+                label: "CCCOMA:X64".into(),
+                sha256: None,
+            },
             edition: Edition {
                 index: 6,
                 name: "Windows 11 Pro".into(),
@@ -76,9 +82,19 @@ pub enum Order {
 /// Fills `files/` with one of everything.
 pub fn fill(tree: &FileTree, order: Order, hashes: bool) {
     tree.set_root_metadata(meta(attributes::DIRECTORY | attributes::HIDDEN, 10));
-    let top = ["Program Files", "Windows", "readme", "README", "ReadMe", "a:b", "line\nbreak"];
+    let top = [
+        "Program Files",
+        "Windows",
+        "readme",
+        "README",
+        "ReadMe",
+        "a:b",
+        "line\nbreak",
+    ];
     let names = stored_names(&top.map(name)).expect("names");
-    let [programs, windows, readmes @ .., colon, line] = &names[..] else { panic!("seven names") };
+    let [programs, windows, readmes @ .., colon, line] = &names[..] else {
+        panic!("seven names")
+    };
     let mut programs_meta = meta(attributes::DIRECTORY, 20);
     programs_meta.short_name = ShortName::new(&units("PROGRA~1")).ok();
     let root = tree.root();
@@ -87,13 +103,24 @@ pub fn fill(tree: &FileTree, order: Order, hashes: bool) {
     let mut windows_meta = meta(attributes::DIRECTORY, 30);
     windows_meta.security = Some(system_sd);
     let windows = tree.create_dir(&root, windows, windows_meta).expect("a directory");
-    let system32 = tree.create_dir(&windows, &stored("System32"), meta(attributes::DIRECTORY, 40)).expect("a directory");
-    let winsxs = tree.create_dir(&windows, &stored("WinSxS"), meta(attributes::DIRECTORY, 41)).expect("a directory");
+    let system32 = tree
+        .create_dir(&windows, &stored("System32"), meta(attributes::DIRECTORY, 40))
+        .expect("a directory");
+    let winsxs = tree
+        .create_dir(&windows, &stored("WinSxS"), meta(attributes::DIRECTORY, 41))
+        .expect("a directory");
 
     let jobs: Vec<Box<dyn Fn() + Send + Sync + '_>> = vec![
         Box::new(|| {
             for (at, name) in readmes.iter().enumerate() {
-                file(tree, &root, name, format!("text {at}").as_bytes(), &meta(attributes::ARCHIVE, 50), hashes);
+                file(
+                    tree,
+                    &root,
+                    name,
+                    format!("text {at}").as_bytes(),
+                    &meta(attributes::ARCHIVE, 50),
+                    hashes,
+                );
             }
             file(tree, &root, colon, b"colon", &meta(attributes::NORMAL, 51), hashes);
             file(tree, &root, line, b"", &meta(attributes::NORMAL, 52), hashes);
@@ -105,17 +132,26 @@ pub fn fill(tree: &FileTree, order: Order, hashes: bool) {
             linked.short_name = ShortName::new(&units("LONGNA~1.DLL")).ok();
             linked.short_owner = Some(PathId::of(&path("Windows\\WinSxS\\long name of it.dll")));
             file(tree, &system32, &stored("it.dll"), b"MZ linked", &linked, hashes);
-            tree.link((&system32, &stored("it.dll")), (&winsxs, &stored("long name of it.dll"))).expect("a link");
+            tree.link(
+                (&system32, &stored("it.dll")),
+                (&winsxs, &stored("long name of it.dll")),
+            )
+            .expect("a link");
         }),
         Box::new(|| {
             // Named streams.
             let at = path("Windows\\System32\\streams.txt");
             let key = ExtraKey::for_path(&at);
-            for (name, bytes) in [("Zone.Identifier", &b"[ZoneTransfer]"[..]), ("..", b"dots"), ("empty", b"")] {
+            for (name, bytes) in [
+                ("Zone.Identifier", &b"[ZoneTransfer]"[..]),
+                ("..", b"dots"),
+                ("empty", b""),
+            ] {
                 let name = StreamName::new(&units(name)).expect("a stream's name");
                 let mut stream = tree.create_stream(key, &name, bytes.len() as u64).expect("a stream");
                 stream.write_all(bytes).expect("write");
-                tree.finish_stream(stream, hashes.then(|| ContentHash::of(bytes))).expect("finish a stream");
+                tree.finish_stream(stream, hashes.then(|| ContentHash::of(bytes)))
+                    .expect("finish a stream");
             }
             let mut with = meta(attributes::ARCHIVE, 70);
             with.extra = Some(key);
@@ -129,12 +165,20 @@ pub fn fill(tree: &FileTree, order: Order, hashes: bool) {
             let mut junction = meta(attributes::DIRECTORY | attributes::REPARSE_POINT, 80);
             junction.reparse_tag = Some(0xa000_0003);
             junction.extra = Some(key);
-            tree.create_dir(&programs, &stored("junction"), junction).expect("a directory");
+            tree.create_dir(&programs, &stored("junction"), junction)
+                .expect("a directory");
         }),
         Box::new(|| {
             // Times that ext4 cannot hold, names that Linux cannot.
             let far = NtMetadata::new(attributes::ARCHIVE, FileTime(0), FileTime(1), FileTime(u64::MAX / 2));
-            file(tree, &programs, &StoredName::alone(&NtName::new(&[0xd800, 0x41]).expect("lone")), b"lone", &far, hashes);
+            file(
+                tree,
+                &programs,
+                &StoredName::alone(&NtName::new(&[0xd800, 0x41]).expect("lone")),
+                b"lone",
+                &far,
+                hashes,
+            );
             let long = StoredName::alone(&name(&"文".repeat(200)));
             let mut old = NtMetadata::new(attributes::ARCHIVE, FileTime(7), FileTime(8), FileTime(9));
             old.changed = Some(FileTime(10));
@@ -142,7 +186,14 @@ pub fn fill(tree: &FileTree, order: Order, hashes: bool) {
         }),
         Box::new(|| {
             let bytes = vec![0x5a; 3 << 20];
-            file(tree, &winsxs, &stored("large.bin"), &bytes, &meta(attributes::ARCHIVE, 90), hashes);
+            file(
+                tree,
+                &winsxs,
+                &stored("large.bin"),
+                &bytes,
+                &meta(attributes::ARCHIVE, 90),
+                hashes,
+            );
         }),
     ];
     match order {
@@ -165,7 +216,9 @@ pub fn small_world(worlds: &Worlds, world: &str, order: Order, hashes: bool) -> 
         staging.stage_done("lay down").expect("a stage");
     }
     let answers = meta(attributes::ARCHIVE, 100);
-    staging.place_file(&path("WINDOWS\\Panther\\unattend.xml"), b"<unattend/>", &answers).expect("place a file");
+    staging
+        .place_file(&path("WINDOWS\\Panther\\unattend.xml"), b"<unattend/>", &answers)
+        .expect("place a file");
     finish(staging)
 }
 
@@ -189,12 +242,17 @@ pub fn picture(root: &Path) -> Vec<String> {
             line.push_str(&format!(" {:02x?}", &buffer[..length]));
         }
         if stat.is_dir() {
-            let below = std::fs::read_dir(&full).expect("list").map(|entry| at.join(entry.expect("entry").file_name()));
+            let below = std::fs::read_dir(&full)
+                .expect("list")
+                .map(|entry| at.join(entry.expect("entry").file_name()));
             todo.extend(below);
         } else {
             assert!(stat.is_file(), "{}", full.display());
             line.push_str(&format!(" {}", ContentHash::of(&std::fs::read(&full).expect("read"))));
-            links.entry(stat.ino()).or_insert_with(Vec::new).push(at.display().to_string());
+            links
+                .entry(stat.ino())
+                .or_insert_with(Vec::new)
+                .push(at.display().to_string());
         }
         lines.push(line);
     }
