@@ -267,3 +267,137 @@ impl WorldConf {
         fields
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn full() -> WorldConf {
+        WorldConf {
+            format: FORMAT,
+            digest: Some(Digest::of(b"x")),
+            setup: SetupState::Done,
+            laid_down: Some(LaidDown::Native),
+            parent: Some(Parent {
+                name: "base \"1\"".into(),
+                digest: Digest::of(b"y"),
+            }),
+            source: Some(Source {
+                medium: Medium {
+                    size_bytes: 7 << 30,
+                    label: "CCCOMA\n".into(),
+                    sha256: Some("ab".into()),
+                },
+                edition: Edition {
+                    index: 6,
+                    name: "Windows 11 Pro".into(),
+                    ..Edition::default()
+                },
+            }),
+            options: BTreeMap::from([("deterministic".into(), "yes".into()), ("empty".into(), String::new())]),
+            maps: BTreeMap::from([("D:".into(), "/srv/data".into())]),
+        }
+    }
+
+    fn parse(text: &str) -> Result<WorldConf> {
+        WorldConf::parse(text, Path::new(FILE_NAME))
+    }
+
+    #[test]
+    fn the_text_of_a_conf_is_this_and_reads_back() {
+        let text = full().to_text().unwrap();
+        assert_eq!(
+            text,
+            r#"format = 1
+digest = "sha256:2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"
+setup = "done"
+laid_down = "native"
+
+[parent]
+name = 'base "1"'
+digest = "sha256:a1fce4363854ff888cff4b8e7875d600c2682390412a8cf79b37d0b11148b0fa"
+
+[source.medium]
+size_bytes = 7516192768
+label = """
+CCCOMA
+"""
+sha256 = "ab"
+
+[source.edition]
+index = 6
+name = "Windows 11 Pro"
+
+[options]
+deterministic = "yes"
+empty = ""
+
+[maps]
+"D:" = "/srv/data"
+"#
+        );
+        assert_eq!(parse(&text).unwrap(), full());
+        assert_eq!(parse("format = 1\n").unwrap(), WorldConf::default());
+    }
+
+    #[test]
+    fn an_unknown_field_or_format_is_refused_and_named() {
+        for (text, named) in [
+            ("format = 2\nnew = 1\n", "format 2"),
+            ("setup = 'done'\n", "no `format`"),
+            ("format = 1\nsecret = 1\n", "secret"),
+            ("format = 1\n[parent]\nname = 'x'\n", "digest"),
+            ("format = 1\ndigest = 'sha256:12'\n", "64 lower-case hex digits"),
+            ("format = 1\nsetup = 'half'\n", "half"),
+            ("format = 1\nformat = 1\n", "duplicate"),
+            ("format = ", "line 1"),
+        ] {
+            match parse(text) {
+                Err(error @ Error::Conf { .. }) => assert!(error.to_string().contains(named), "{text}: {error}"),
+                other => panic!("{text}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_host_knows_is_no_part_of_the_identity() {
+        let mut other = full();
+        other.digest = None;
+        other.maps.clear();
+        if let (Some(source), Some(parent)) = (&mut other.source, &mut other.parent) {
+            source.medium.sha256 = None;
+            parent.name = "renamed".into();
+        }
+        assert_eq!(other.identity(), full().identity());
+        other.options.remove("empty");
+        assert_ne!(other.identity(), full().identity());
+    }
+
+    proptest! {
+        #[test]
+        fn a_damaged_conf_is_refused_or_read_and_never_more(at in 0usize..600, to in any::<u8>(), cut in 0usize..600) {
+            let mut bytes = full().to_text().unwrap().into_bytes();
+            if let Some(byte) = bytes.get_mut(at) {
+                *byte = to;
+            }
+            bytes.truncate(cut.max(400));
+            if let Ok(text) = String::from_utf8(bytes)
+                && let Ok(conf) = parse(&text)
+            {
+                prop_assert_eq!(parse(&conf.to_text().unwrap()).unwrap(), conf);
+            }
+        }
+
+        #[test]
+        fn any_value_reads_back(label in any::<String>(), key in any::<String>(), value in any::<String>()) {
+            let mut conf = full();
+            if let Some(source) = &mut conf.source {
+                source.medium.label = label;
+            }
+            conf.options.insert(key, value);
+            prop_assert_eq!(parse(&conf.to_text().unwrap()).unwrap(), conf);
+        }
+    }
+}

@@ -297,11 +297,6 @@ impl Error {
             source: source.into(),
         }
     }
-
-    /// Whether Linux said that there is no such file.
-    pub(crate) fn is_not_found(&self) -> bool {
-        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
-    }
 }
 
 /// Says what was tried on what when Linux refuses.

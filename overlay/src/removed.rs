@@ -143,3 +143,92 @@ impl Removed {
         files::replace(world, FILE_NAME, self.to_text().as_bytes(), place, durable)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn path(text: &str) -> NtPath {
+        NtPath::parse(text).unwrap()
+    }
+
+    fn marks(texts: &[&str]) -> Removed {
+        let mut removed = Removed::default();
+        for text in texts {
+            removed.insert(&path(text));
+        }
+        removed
+    }
+
+    #[test]
+    fn a_mark_hides_its_path_and_what_is_below_and_no_other() {
+        let removed = marks(&["a\\x", "Windows\\Temp"]);
+        assert!(removed.hides(&path("A\\X")) && removed.hides(&path("a\\x\\deep\\er")));
+        for other in ["a", "b\\x", "x", "a\\xy", "a\\x y", "Windows"] {
+            assert!(!removed.hides(&path(other)), "{other}");
+        }
+        assert!(removed.has_mark(&path("WINDOWS\\temp")) && !removed.has_mark(&path("Windows\\Temp\\x")));
+        assert_eq!(removed.to_text(), "Windows\\Temp\na\\x\n");
+    }
+
+    #[test]
+    fn marks_below_a_path_are_taken_away_with_it() {
+        let mut removed = marks(&["a", "a\\b", "A\\c\\d", "a b", "ab"]);
+        removed.remove_below(&path("a"));
+        assert_eq!(removed.to_text(), "a\na b\nab\n");
+        assert!(removed.remove(&path("A")) && !removed.remove(&path("A")));
+    }
+
+    #[test]
+    fn a_damaged_file_is_refused_with_its_line() {
+        for (text, right) in [
+            ("b\na\n", 2),
+            ("a\na\n", 2),
+            ("a\nA\n", 2),
+            ("a", 1),
+            ("a\n\n", 2),
+            ("\\a\n", 1),
+            ("a\nb:0041\n", 2),
+            ("a\\..\\b\n", 1),
+            ("\\\n", 1),
+            ("a/b\n", 1),
+            ("A\na\n", 2),
+        ] {
+            match Removed::parse(text, Path::new(FILE_NAME)) {
+                Err(Error::Line { line, .. }) => assert_eq!(line, right, "{text:?}"),
+                other => panic!("{text:?}: {other:?}"),
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn marks_read_back_and_a_damaged_file_is_refused_or_equal(
+            texts in proptest::collection::vec("[aAb:é\\n]{1,3}(\\\\[aAb ]{1,2}){0,3}", 0..8), at in 0usize..80, to in any::<u8>()
+        ) {
+            let mut removed = Removed::default();
+            for text in &texts {
+                let path: NtPath = text
+                    .split('\\')
+                    .filter_map(|part| crate::name::NtName::new(&part.encode_utf16().collect::<Vec<_>>()).ok())
+                    .collect();
+                if !path.is_root() {
+                    removed.insert(&path);
+                }
+            }
+            let text = removed.to_text();
+            prop_assert_eq!(&Removed::parse(&text, Path::new(FILE_NAME)).unwrap(), &removed);
+            let mut bytes = text.into_bytes();
+            if let Some(byte) = bytes.get_mut(at) {
+                *byte = to;
+            }
+            if let Ok(changed) = String::from_utf8(bytes)
+                && let Ok(other) = Removed::parse(&changed, Path::new(FILE_NAME))
+            {
+                prop_assert_eq!(other.to_text(), changed);
+            }
+        }
+    }
+}

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //! Worlds that are being made: killed, resumed, held by somebody else.
 
+#![allow(clippy::print_stdout, reason = "a test says what it skipped and counted")]
+
 mod common;
 
 use std::path::Path;
@@ -8,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use common::{Order, conf, fill, finish, meta, path, picture, roots, small_world, stored, world_name};
-use overlay::{Error, SealOptions, Worlds};
+use overlay::{Error, ExitClass, SealOptions, Worlds};
 
 const CHILD: &str = "OVERLAY_TEST_STAGING";
 const MODE: &str = "OVERLAY_TEST_MODE";
@@ -30,10 +32,16 @@ fn child() {
             std::fs::write(worlds.root().join("ready"), b"").unwrap();
             std::thread::sleep(Duration::from_secs(60));
         }
+        Ok("once") => {
+            small_world(&worlds, "w", Order::Threads, true);
+            worlds.remove(&world_name("w")).unwrap();
+        }
         Ok("loop") => loop {
             small_world(&worlds, "w", Order::Threads, true);
             worlds.remove(&world_name("w")).unwrap();
         },
+        Ok("no-xattrs") => no_xattrs(&worlds),
+        Ok("full") => full(&worlds),
         mode => panic!("{mode:?}"),
     }
 }
@@ -104,11 +112,16 @@ fn a_kill_at_any_moment_leaves_a_whole_world_or_none() {
         .unwrap();
     let worlds = Worlds::open(root.path()).unwrap();
     let expected = picture(small_world(&worlds, "right", Order::Forward, true).path());
+    // How long a process lives until it has made a world and removed it, at its first time.
+    let begun = Instant::now();
+    let mut child = start(root.path(), "once");
+    child.wait().unwrap();
+    let life = begun.elapsed();
     let (mut whole, mut none, mut half_made) = (0, 0, 0);
     for round in 0..50u64 {
         let mut child = start(root.path(), "loop");
-        // Moments spread by a fixed rule over several whole lives of a world.
-        std::thread::sleep(Duration::from_millis(5) + Duration::from_micros(round * 7919 % 60_000));
+        // Moments spread evenly over two lives.
+        std::thread::sleep(life * u32::try_from(round).unwrap() / 25);
         child.kill().unwrap();
         child.wait().unwrap();
         half_made += usize::from(root.path().join(".w.import").exists());
@@ -131,7 +144,7 @@ fn a_kill_at_any_moment_leaves_a_whole_world_or_none() {
         assert_eq!(picture(again.path()), expected, "round {round}");
         worlds.remove(&world_name("w")).unwrap();
     }
-    println!("whole {whole}, none {none}, of which half made {half_made}");
+    println!("life {life:?}; whole {whole}, none {none}, half made beside {half_made}");
     assert!(none > 0 && half_made > 0, "the kills came too late to show anything");
     worlds.sweep().unwrap();
     let mut left: Vec<_> = std::fs::read_dir(root.path())
@@ -238,26 +251,99 @@ fn a_damaged_state_means_to_begin_again() {
     }
 }
 
-#[test]
-fn a_file_system_without_user_xattrs_is_refused_before_anything_is_written() {
-    // ramfs and procfs need no privilege to be found; /proc refuses to make files at all.
-    let Ok(worlds) = Worlds::open("/sys/kernel/debug/none").or_else(|_| Worlds::open("/proc/self")) else {
-        println!("skipped: no file system without extended attributes is at hand");
-        return;
+/// Runs [`child`] in a mount namespace with a new file system on `root`; `false` when this machine allows none.
+fn run_on(root: &Path, kind: &str, mode: &str) -> bool {
+    let mount = format!("mount -t {kind} none \"${CHILD}\" && touch \"$1\" && exec \"$0\" --exact child");
+    let exe = std::env::current_exe().unwrap();
+    let scratch = tempfile::tempdir().unwrap();
+    let marker = scratch.path().join("mounted");
+    let output = Command::new("unshare")
+        .args(["--user", "--map-root-user", "--mount", "sh", "-c", &mount])
+        .args([&exe, &marker])
+        .env(CHILD, root)
+        .env(MODE, mode)
+        .output();
+    let Ok(output) = output else {
+        println!("skipped: there is no unshare");
+        return false;
     };
-    assert!(worlds.probe().is_err());
+    if !marker.exists() {
+        println!("skipped: {}", String::from_utf8_lossy(&output.stderr));
+        return false;
+    }
+    let text = format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+    true
 }
 
 #[test]
-fn a_full_disk_is_told_as_such() {
-    let root = &roots()[0];
-    let worlds = Worlds::open(root.path()).unwrap();
+fn a_file_system_without_user_xattrs_is_refused_before_anything_is_written() {
+    let root = tempfile::tempdir().unwrap();
+    run_on(root.path(), "ramfs", "no-xattrs");
+}
+
+fn no_xattrs(worlds: &Worlds) {
+    match worlds.probe() {
+        Err(error @ Error::NoUserXattrs { .. }) => {
+            assert!(error.to_string().contains("put worlds on ext4"), "{error}");
+            assert_eq!(error.exit_class(), ExitClass::NoRoom);
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(std::fs::read_dir(worlds.root()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_full_disk_is_told_as_such_and_nothing_is_under_the_name() {
+    let root = tempfile::tempdir().unwrap();
+    run_on(root.path(), "tmpfs -o size=3m", "full");
+}
+
+fn full(worlds: &Worlds) {
+    let room = worlds.probe().unwrap();
+    assert_eq!(room.kind, "tmpfs");
+    assert!(room.free_bytes <= 3 << 20 && room.free_inodes.is_some());
     let staging = worlds.begin(&world_name("w"), "").unwrap();
-    // More than any disk has: the room is asked for at once.
+    let root = staging.tree().root();
+    // A large file finds out at once, and gives back what it got.
     let error = staging
         .tree()
-        .create_file(&staging.tree().root(), &stored("huge"), 1 << 43)
+        .create_file(&root, &stored("large"), 8 << 20)
         .unwrap_err();
     assert!(error.is_no_space(), "{error:?}");
-    assert_eq!(error.exit_class(), overlay::ExitClass::NoRoom);
+    assert_eq!(error.exit_class(), ExitClass::NoRoom);
+    assert!(!staging.files_path().join("large").exists());
+    assert!(worlds.probe().unwrap().free_bytes > 2 << 20);
+    // Small ones while they are written.
+    let error = (0..8)
+        .find_map(|at| {
+            let file = staging
+                .tree()
+                .create_file(&root, &stored(&format!("small {at}")), 1000)
+                .unwrap();
+            file.write_all_at(&[1; 1 << 19], 0).err()
+        })
+        .unwrap();
+    assert!(error.is_no_space(), "{error:?}");
+    drop(staging);
+    assert!(worlds.list().unwrap().is_empty());
+    // With room again, the next run succeeds.
+    small_world_without_the_large_file(worlds);
+}
+
+fn small_world_without_the_large_file(worlds: &Worlds) {
+    let staging = worlds.begin(&world_name("w"), "").unwrap();
+    common::file(
+        staging.tree(),
+        &staging.tree().root(),
+        &stored("a"),
+        b"a",
+        &meta(0x20, 0),
+        true,
+    );
+    finish(staging);
 }

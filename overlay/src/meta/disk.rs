@@ -23,8 +23,8 @@ pub(crate) fn stat_times(stat: &Stat) -> ((i64, u32), (i64, u32)) {
     // The kernel gives nanoseconds below 1e9.
     let nanos = |ns| u32::try_from(ns).unwrap_or(0);
     (
-        (stat.st_mtime as i64, nanos(stat.st_mtime_nsec)),
-        (stat.st_atime as i64, nanos(stat.st_atime_nsec)),
+        (stat.st_mtime, nanos(stat.st_mtime_nsec)),
+        (stat.st_atime, nanos(stat.st_atime_nsec)),
     )
 }
 

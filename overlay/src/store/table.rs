@@ -60,11 +60,6 @@ impl SecurityTable {
         self.0.is_empty()
     }
 
-    /// All descriptors, by id.
-    pub fn iter(&self) -> impl Iterator<Item = (SecurityId, &[u8])> {
-        self.0.iter().map(|(id, descriptor)| (*id, &**descriptor))
-    }
-
     pub fn encode(&self) -> String {
         let mut out = format!("{SECURITY_HEADER}\n");
         for (id, descriptor) in &self.0 {

@@ -415,14 +415,13 @@ pub(crate) fn make_dir(parent: impl AsFd, name: &str, path: &Path) -> Result<()>
 
 fn new_file(dir: &OwnedFd, name: &str, path: PathBuf, size_bytes: u64) -> Result<NewFile> {
     let fd = open_entry(dir, name, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL, FILE_MODE).trying("make", &path)?;
-    if size_bytes >= PREALLOCATE_BYTES {
-        match fallocate(&fd, FallocateFlags::KEEP_SIZE, 0, size_bytes) {
-            Err(error @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG)) => {
-                return Err(Error::io("get room for", path, error));
-            }
-            // A file system that cannot do it does it while writing.
-            _ => {}
-        }
+    if size_bytes >= PREALLOCATE_BYTES
+        && let Err(error @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG)) =
+            fallocate(&fd, FallocateFlags::KEEP_SIZE, 0, size_bytes)
+    {
+        // It has what there was; give it back. Any other error: the file system gives room while writing.
+        let _ = rustix::fs::unlinkat(dir, name, AtFlags::empty());
+        return Err(Error::io("get room for", path, error));
     }
     Ok(NewFile { file: fd.into(), path })
 }

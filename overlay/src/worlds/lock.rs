@@ -98,6 +98,8 @@ impl Drop for WorldLock {
         if self.hold == Hold::Alone {
             let _ = self.file.set_len(0);
         }
+        // Closing is not enough: a process that we are just starting has our descriptors until its exec.
+        let _ = flock(&self.file, FlockOperation::Unlock);
     }
 }
 
