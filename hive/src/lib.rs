@@ -1,2 +1,32 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-//! The hive crate.
+//! Registry hives (regf): reading, recovering, writing, comparing.
+//!
+//! - [`Hive`], [`Key`], [`Value`]: reading in place, borrowed from a byte buffer.
+//! - [`Walk`] and [`count()`]: whole trees, damage reported and walked over.
+//! - [`log::recover`]: a dirty hive and its logs become a clean hive.
+//! - [`Node`], [`Merge`], [`rebuild`]: new hives, canonical and in bulk.
+//! - [`upcase`]: how NT compares names, for the registry and for files.
+#![forbid(unsafe_code)]
+
+mod emit;
+pub mod error;
+pub mod format;
+pub mod key;
+pub mod log;
+pub mod merge;
+pub mod name;
+pub mod reader;
+pub mod subkeys;
+pub mod tree;
+pub mod upcase;
+pub mod value;
+pub mod walk;
+
+pub use error::{Error, Result};
+pub use key::{Key, LayerSemantics};
+pub use merge::{Merge, Merged, SourceReport, rebuild};
+pub use name::{Name, NameBuf};
+pub use reader::{Hive, MAX_DEPTH, OpenDamage};
+pub use tree::{DEFAULT_SECURITY, Node, NodeValue, WriteOptions};
+pub use value::{Data, Value};
+pub use walk::{Counts, DamageReport, Order, Strictness, Walk, count};

@@ -9,6 +9,9 @@ pub mod interrupt;
 pub mod output;
 pub mod progress;
 pub mod text;
+pub mod vodka;
+mod world;
+pub mod worlds;
 
 pub use exit_code::ExitCode;
 pub use failure::Failure;
