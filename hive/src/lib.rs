@@ -11,6 +11,7 @@
 pub mod edit;
 mod emit;
 pub mod error;
+pub mod file;
 pub mod format;
 pub mod key;
 pub mod log;
@@ -26,6 +27,7 @@ pub mod walk;
 
 pub use edit::{Change, Created, Editor, KeyId, NewKey};
 pub use error::{Error, Result};
+pub use file::{FileError, HiveFile, load};
 pub use key::{Key, LayerSemantics};
 pub use merge::{Merge, Merged, SourceReport, rebuild};
 pub use name::{Name, NameBuf};
