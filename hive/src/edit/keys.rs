@@ -13,9 +13,11 @@ use crate::reader::MAX_DEPTH;
 
 const KEY_FLAGS: usize = 2;
 const KEY_LAST_WRITTEN: usize = 4;
+const KEY_LAYER_FLAGS: usize = 13;
 const KEY_PARENT: usize = 16;
 const KEY_CLASS: usize = 48;
 const KEY_MAX_SUBKEY_NAME: usize = 52;
+const KEY_USER_FLAGS: usize = 54;
 const KEY_MAX_SUBKEY_CLASS: usize = 56;
 const KEY_NAME_BYTES: usize = 72;
 const KEY_CLASS_BYTES: usize = 74;
@@ -195,6 +197,30 @@ impl<B: Buffer> Editor<B> {
             if key != editor.root()? {
                 let name = NameBuf::from_units(&[]);
                 editor.raise_maxima(KeyId(parent), name.as_name(), usize::from(class_bytes))?;
+            }
+            editor.set_last_written(key, now)?;
+            editor.note(Change::Attributes { key });
+            Ok(())
+        })
+    }
+
+    /// Sets a key's flags (those that say how its name is stored and that it is a root stay as they are), its
+    /// user flags and its layered-key bits, which only a hive of version 1.6 keeps.
+    ///
+    /// # Errors
+    /// No such key.
+    pub fn set_flags(&mut self, key: KeyId, flags: u16, user: u8, layer: u8, now: u64) -> Result<()> {
+        const KEPT: u16 = key_flag::COMPRESSED_NAME | key_flag::HIVE_ENTRY | key_flag::HIVE_EXIT;
+        self.transact(|editor| {
+            let node = editor.key(key)?;
+            let root = if key == editor.root()? { key_flag::NO_DELETE } else { 0 };
+            // A predefined handle would hide the number of values.
+            let new = flags & !KEPT & !key_flag::PREDEFINED_HANDLE | node.flags() & KEPT | root;
+            let layered = node.cells.minor >= 6;
+            editor.put_u16(key.0, KEY_FLAGS, new)?;
+            editor.write(Self::content_at(key.0) + KEY_USER_FLAGS, &[user])?;
+            if layered {
+                editor.write(Self::content_at(key.0) + KEY_LAYER_FLAGS, &[layer])?;
             }
             editor.set_last_written(key, now)?;
             editor.note(Change::Attributes { key });
