@@ -151,6 +151,10 @@ impl ReadAt for ExtentFile {
         format!("{} on {}", self.path, self.disc.path().display())
     }
 
+    fn file_name(&self) -> String {
+        self.path.rsplit('/').next().unwrap_or(&self.path).to_owned()
+    }
+
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), ReadAtError> {
         let length = buffer.len();
         if offset.checked_add(length as u64).is_none_or(|end| end > self.len_bytes) {

@@ -133,10 +133,9 @@ impl Wim {
 
     /// The file name of a part: the first's, with the number before its extension.
     fn part_name(&self, part: u16) -> String {
-        let name = self.name();
-        let base = name.rsplit(['/', '\\']).next().unwrap_or(&name);
+        let base = self.parts[0].file_name();
         if part == 1 {
-            return base.to_owned();
+            return base;
         }
         match base.rsplit_once('.') {
             Some((stem, extension)) => format!("{stem}{part}.{extension}"),

@@ -88,7 +88,6 @@ pub fn exit_code(error: &Error) -> ExitCode {
 #[must_use]
 pub fn hints(error: &Error) -> Vec<String> {
     match error {
-        Error::WorldExists { .. } => vec!["`vodka world remove NAME` removes it, or choose another name".to_owned()],
         Error::WorldMissing { .. } => vec!["`vodka world list` shows those that there are".to_owned()],
         Error::NoUserXattrs { .. } => {
             vec!["a world keeps NT metadata in extended attributes: choose another place with --worlds".to_owned()]

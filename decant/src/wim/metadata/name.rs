@@ -73,28 +73,12 @@ fn check_characters(name: &[u16]) -> Result<(), NameFault> {
 /// Whether two names are one to NT.
 #[must_use]
 pub fn names_equal_ignore_case(a: &[u16], b: &[u16]) -> bool {
-    a.len() == b.len() && a.iter().zip(b).all(|(&a, &b)| a == b || upcase(a) == upcase(b))
+    hive::upcase::eq_names(a, b)
 }
 
-/// NT's upper case of one UTF-16 unit. The one place to change the table.
+/// NT's upper case of one UTF-16 unit.
 pub(super) fn upcase(unit: u16) -> u16 {
-    match unit {
-        0x61..=0x7a => unit - 0x20,
-        0..=0x7f => unit,
-        _ => simple_upcase(unit),
-    }
-}
-
-/// Unicode's upper case where it is one unit, as NT's table has it for nearly all characters.
-fn simple_upcase(unit: u16) -> u16 {
-    let Some(character) = char::from_u32(unit.into()) else {
-        return unit;
-    };
-    let mut upper = character.to_uppercase();
-    match (upper.next(), upper.next()) {
-        (Some(upper), None) => u16::try_from(u32::from(upper)).unwrap_or(unit),
-        _ => unit,
-    }
+    hive::upcase::upcase_unit(unit)
 }
 
 /// A name for a message: control characters, lone surrogates and what would mislead a reader are escaped.
