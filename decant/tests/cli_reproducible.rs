@@ -97,7 +97,7 @@ fn directory_threads_and_day_leave_no_trace_in_a_world() {
 
         let threads = |count: &str, world: &str| {
             let mut command = second_home.import_command(&iso, "1", world);
-            command.env("VODKA_THREADS", count).env("RAYON_NUM_THREADS", count);
+            command.args(["--threads", count]);
             import(&second_home, command, world)
         };
         let (one, many) = (threads("1", "one-thread"), threads("7", "many-threads"));

@@ -12,7 +12,8 @@ use std::path::Path;
 
 use cli_support::{Home, have_tools};
 use fixtures::tools::Run;
-use overlay::{Entry, Kind, Layer, NtPath};
+use overlay::layer::{Entry, Kind};
+use overlay::{Layer, NtPath};
 use sha1::{Digest, Sha1};
 
 /// What the import itself puts into a world: the answer file, at the place where Windows looks for it.
@@ -71,7 +72,8 @@ fn link_target(data: &[u8]) -> String {
     let units: Vec<u16> =
         data[offset..offset + length].chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
     let target = String::from_utf16(&units).expect("a target of text");
-    target.trim_start_matches("\\??\\").replace('\\', "/")
+    // An absolute one names a drive; wimlib takes the drive for Linux' root.
+    target.trim_start_matches("\\??\\").trim_start_matches("C:").replace('\\', "/")
 }
 
 fn same_as_apply(wim: &Path, edition: &str) {
@@ -155,7 +157,10 @@ fn parse_detailed(text: &str) -> BTreeMap<String, Shown> {
             block.lines().find(|line| line.starts_with(key)).and_then(|line| line.split_once("= ")).map(|(_, value)| value)
         };
         let hex = |text: &str| u32::from_str_radix(text.trim_start_matches("0x"), 16).expect("a hexadecimal number");
-        let unquote = |text: &str| text.trim_matches('"').to_owned();
+        // One quote from each end: a name may have its own.
+        let unquote = |text: &str| {
+            text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text).to_owned()
+        };
         let Some(path) = value("Full Path").map(unquote) else { continue };
         let mut one = Shown {
             short_name: value("Short Name").map(unquote).unwrap_or_default(),
@@ -181,7 +186,7 @@ fn parse_detailed(text: &str) -> BTreeMap<String, Shown> {
                     one.streams.insert(String::new(), (hash, bytes));
                 }
             } else {
-                let name = title.trim_start_matches("Named data stream ").trim_matches('"').to_owned();
+                let name = unquote(title.trim_start_matches("Named data stream "));
                 let hash = if bytes == 0 { sha1_hex(b"") } else { hash };
                 one.streams.insert(name, (hash, bytes));
             }
@@ -211,6 +216,11 @@ fn shown_time(time: overlay::FileTime) -> String {
     time.strftime("%a %b %d %H:%M:%S %Y UTC").to_string()
 }
 
+/// Creation, last write, last access.
+fn times(entry: &Entry) -> [overlay::FileTime; 3] {
+    [entry.meta.created, entry.meta.written, entry.meta.accessed]
+}
+
 fn shown(layer: &Layer, path: &NtPath, entry: &Entry) -> Shown {
     let bytes_of = |mut file: fs::File| {
         let mut bytes = Vec::new();
@@ -238,7 +248,7 @@ fn shown(layer: &Layer, path: &NtPath, entry: &Entry) -> Shown {
             let bytes = layer.security(id).expect("a descriptor is kept");
             bytes.iter().map(|byte| format!("{byte:02x}")).collect()
         }),
-        times: [entry.meta.created, entry.meta.written, entry.meta.accessed].map(shown_time),
+        times: times(entry).map(shown_time),
         reparse_tag: entry.meta.reparse_tag,
         links: if entry.kind == Kind::Directory { 1 } else { entry.links },
         streams,
@@ -259,8 +269,14 @@ fn same_as_detailed(wim: &Path) {
         if path == PLACED || path == "Windows/Panther" {
             continue;
         }
-        let ours = shown(&layer, &nt_path, &entry);
+        let mut ours = shown(&layer, &nt_path, &entry);
         let theirs = theirs.get(&one_mark(&format!("/{path}"))).unwrap_or_else(|| panic!("wimlib does not list {path}"));
+        // The last access is Linux' own time: listing a directory, as this test just did, changes it, and ext4 can't
+        // hold one before 1901 or after 2446.
+        let is_kept = !["1601", "9998"].iter().any(|year| theirs.times[2].contains(year));
+        if entry.kind == Kind::Directory || !is_kept {
+            ours.times[2] = theirs.times[2].clone();
+        }
         assert_eq!(&ours, theirs, "{path}");
         compared += 1;
     }
@@ -270,7 +286,7 @@ fn same_as_detailed(wim: &Path) {
     if let Some(root) = root {
         let ours = shown(&layer, &NtPath::root(), &root);
         assert_eq!(ours.attributes, theirs["/"].attributes, "the root's attributes");
-        assert_eq!(ours.times, theirs["/"].times, "the root's times");
+        assert_eq!(ours.times[..2], theirs["/"].times[..2], "the root's times");
     }
 }
 

@@ -95,7 +95,6 @@ impl Home {
             .env("XDG_DATA_HOME", self.path().join("data"))
             .env("XDG_CACHE_HOME", self.path().join("cache"))
             .env_remove("NO_COLOR")
-            .env_remove("VODKA_THREADS")
             .stdin(Stdio::null());
         command
     }
