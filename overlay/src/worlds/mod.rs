@@ -5,6 +5,7 @@
 //! is being made, `.NAME.removed` one that is being deleted, `.locks` the locks. If this module is broken, somebody
 //! sees half a world.
 
+mod fork;
 pub(crate) mod lock;
 mod name;
 pub(crate) mod staging;
@@ -34,7 +35,7 @@ use crate::sizes::{Sizes, sizes};
 use crate::store::{MANIFEST, RESERVED};
 
 /// The most bytes of a stored manifest that are read: some ten million entries.
-const MAX_MANIFEST_BYTES: u64 = 2 << 30;
+pub(crate) const MAX_MANIFEST_BYTES: u64 = 2 << 30;
 
 /// The directory of all worlds. Cheap to clone.
 #[derive(Debug, Clone)]

@@ -22,7 +22,7 @@ use crate::manifest::{FILES, Manifest, REGISTRY, SealOptions};
 use crate::meta::{NtMetadata, disk};
 use crate::name::{NtPath, escape, unescape};
 use crate::removed::{self, Removed};
-use crate::store::{MANIFEST, RESERVED};
+use crate::store::{MANIFEST, RESERVED, WORK};
 use crate::tree::{FIXED_TIME, FileTree, make_dir};
 
 const WORLD: &str = "world";
@@ -164,6 +164,7 @@ impl Staging {
         self.tree.finish()?;
         let path = self.path();
         let world = open_root(&path).trying("open", &path)?;
+        clear_work(&world, &path)?;
         if let Err(error) = crate::beneath::open_file_entry(&world, REGISTRY) {
             return Err(Error::io("open", self.registry_path(), error));
         }
@@ -177,7 +178,20 @@ impl Staging {
         seal(&world, &path, &mut conf, &options)?;
         check_entries(&world, &path)?;
         syncfs(&world).trying("write to the disk", &path)?;
-        self.rename()?;
+        self.rename(Durable::Now)?;
+        let _ = super::delete_tree(&self.worlds, &dir_name(&self.name));
+        World::open(&self.worlds, &self.name)
+    }
+
+    /// Gives a world its name without a digest, and without forcing it onto the disk: a fork.
+    pub(crate) fn commit_unsealed(self, conf: &WorldConf) -> Result<World> {
+        self.tree.finish()?;
+        let path = self.path();
+        let world = open_root(&path).trying("open", &path)?;
+        Removed::default().write(&world, &path, Durable::Later)?;
+        conf.write(&world, &path, Durable::Later)?;
+        check_entries(&world, &path)?;
+        self.rename(Durable::Later)?;
         let _ = super::delete_tree(&self.worlds, &dir_name(&self.name));
         World::open(&self.worlds, &self.name)
     }
@@ -193,7 +207,7 @@ impl Staging {
         Ok(())
     }
 
-    fn rename(&self) -> Result<()> {
+    fn rename(&self, durable: Durable) -> Result<()> {
         let to = self.worlds.root().join(self.name.as_str());
         let root = self.worlds.fd();
         match renameat_with(&self.fd, WORLD, root, self.name.as_str(), RenameFlags::NOREPLACE) {
@@ -208,7 +222,10 @@ impl Staging {
             }
             Err(error) => return Err(Error::io("rename to", to, error)),
         }
-        fsync(root).trying("write to the disk", self.worlds.root())
+        match durable {
+            Durable::Now => fsync(root).trying("write to the disk", self.worlds.root()),
+            Durable::Later => Ok(()),
+        }
     }
 
     fn write_state(&self, durable: Durable) -> Result<()> {
@@ -261,6 +278,18 @@ pub(crate) fn seal(world: &OwnedFd, path: &Path, conf: &mut WorldConf, options: 
     }
     disk::set_time(world, FIXED_TIME, path)?;
     Ok(manifest)
+}
+
+/// Removes what killed changes have left in `:nt/work`.
+pub(crate) fn clear_work(world: &OwnedFd, path: &Path) -> Result<()> {
+    let Ok(nt) = crate::beneath::open_dir(world, &format!("{FILES}/{RESERVED}")) else {
+        return Ok(());
+    };
+    if open_dir_entry(&nt, WORK).is_err() {
+        return Ok(());
+    }
+    let work = path.join(FILES).join(RESERVED).join(WORK);
+    std::fs::remove_dir_all(&work).trying("remove", work)
 }
 
 /// The directories of `:nt` are no part of NT's view; their times are always the same.
