@@ -24,6 +24,7 @@ mod sizes;
 pub mod store;
 pub mod tree;
 mod upcase;
+pub mod view;
 pub mod worlds;
 
 pub use conf::WorldConf;

@@ -11,7 +11,7 @@ use crate::name::{NtName, NtPath};
 
 /// A directory of one layer.
 #[derive(Debug, Clone)]
-pub(super) struct Part {
+pub(crate) struct Part {
     pub layer: usize,
     /// Its path of stored names, and of names, in that layer.
     pub stored: String,
@@ -44,7 +44,7 @@ impl Part {
 
 /// What a path is.
 #[derive(Debug, Clone)]
-pub(super) struct Located {
+pub(crate) struct Located {
     /// The directories of the layers that make up this one, uppermost first; for a file, the file alone.
     pub parts: Vec<Part>,
     /// What the uppermost one is; `None` for the root.
@@ -74,7 +74,7 @@ impl Located {
 }
 
 impl Layers {
-    pub(super) fn locate_root(&self) -> Located {
+    pub(crate) fn locate_root(&self) -> Located {
         let parts = (0..self.layers.len()).map(Part::root).collect();
         Located {
             parts,
@@ -107,6 +107,12 @@ impl Layers {
             }
         }
         Ok(Some(at))
+    }
+
+    /// What tells a part of one world from any other: where it is, and what hides below it there.
+    pub(crate) fn file_of(&self, part: &Part) -> Option<(std::path::PathBuf, String)> {
+        let one = self.layers.get(part.layer)?;
+        Some((one.path.clone(), part.stored.clone()))
     }
 
     pub(super) fn need(&self, path: &NtPath, kind: Option<Kind>) -> Result<Located> {

@@ -17,6 +17,7 @@ mod read;
 
 pub use change::Replace;
 pub(crate) use copy_up::copy_bytes;
+pub(crate) use locate::{Located, Part};
 
 use std::collections::HashMap;
 use std::path::PathBuf;

@@ -112,13 +112,17 @@ impl Layers {
         }
     }
 
-    pub(super) fn entry(&self, located: &Located) -> Result<Entry> {
+    pub(crate) fn open_located(&self, located: &Located) -> Result<File> {
+        Ok(File::from(self.found(located)?.open()?))
+    }
+
+    pub(crate) fn entry(&self, located: &Located) -> Result<Entry> {
         let found = self.found(located)?;
         self.one(located.first()?.layer)?.layer.entry(&found)
     }
 
     /// The entries of a directory that show, in NT's order.
-    pub(super) fn children(&self, dir: &Located) -> Result<Vec<Located>> {
+    pub(crate) fn children(&self, dir: &Located) -> Result<Vec<Located>> {
         let mut hidden: HashSet<Box<[u16]>> = HashSet::new();
         let mut children = Vec::new();
         for part in &dir.parts {

@@ -5,6 +5,7 @@
 //! is being made, `.NAME.removed` one that is being deleted, `.locks` the locks. If this module is broken, somebody
 //! sees half a world.
 
+mod flatten;
 mod fork;
 pub(crate) mod lock;
 mod name;
@@ -232,7 +233,9 @@ impl Worlds {
         for (entry, _) in listing::raw(&self.fd, &self.root)? {
             let stem = entry
                 .strip_prefix('.')
-                .and_then(|name| name.strip_suffix(".import").or_else(|| name.strip_suffix(".removed")));
+                .and_then(|name| [".import", ".removed", ".flatten"]
+                    .iter()
+                    .find_map(|suffix| name.strip_suffix(suffix)));
             let Some(Ok(name)) = stem.map(WorldName::new) else {
                 continue;
             };

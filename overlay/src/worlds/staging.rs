@@ -50,6 +50,11 @@ pub(crate) fn dir_name(name: &WorldName) -> String {
     format!(".{name}.import")
 }
 
+/// The directory in which a world's successor is made.
+fn aside_name(name: &WorldName) -> String {
+    format!(".{name}.flatten")
+}
+
 impl Staging {
     pub(crate) fn open(worlds: &Worlds, name: &WorldName, lock: WorldLock, fingerprint: &str) -> Result<Self> {
         let dir = dir_name(name);
@@ -85,6 +90,40 @@ impl Staging {
             staging.write_state(Durable::Later)?;
         }
         Ok(staging)
+    }
+
+    /// A second world beside one that exists, to take its place: in `.NAME.flatten`. The caller holds the world.
+    pub(super) fn open_aside(worlds: &Worlds, name: &WorldName, lock: WorldLock) -> Result<Self> {
+        let dir = aside_name(name);
+        let path = worlds.root().join(&dir);
+        super::delete_tree(worlds, &dir)?;
+        make_dir(worlds.fd(), &dir, &path)?;
+        let fd = open_dir_entry(worlds.fd(), &dir).trying("open", &path)?;
+        make_dir(&fd, WORLD, &path.join(WORLD))?;
+        let world = open_dir_entry(&fd, WORLD).trying("open", path.join(WORLD))?;
+        let files = path.join(WORLD).join(FILES);
+        make_dir(&world, FILES, &files)?;
+        let tree = FileTree::open(files)?;
+        let (worlds, name, fingerprint) = (worlds.clone(), name.clone(), String::new());
+        Ok(Self { worlds, name, lock, path, fd, tree, fingerprint, last_stage: None })
+    }
+
+    /// Seals what was made aside and puts it on the disk.
+    pub(super) fn seal_aside(&self, mut conf: WorldConf, options: &SealOptions<'_>) -> Result<WorldConf> {
+        self.prepare(&mut conf, options)?;
+        Ok(conf)
+    }
+
+    pub(super) fn delete_aside(self) -> Result<()> {
+        super::delete_tree(&self.worlds, &aside_name(&self.name))
+    }
+
+    pub(super) fn worlds(&self) -> &Worlds {
+        &self.worlds
+    }
+
+    pub(super) fn fd(&self) -> &OwnedFd {
+        &self.fd
     }
 
     /// The world's name-to-be.
@@ -161,6 +200,14 @@ impl Staging {
     /// [`Error::WorldExists`] when the name was taken meanwhile; what [`Manifest::compute`] finds; what Linux says.
     /// After an error the staging is still there for a resume.
     pub fn commit(self, mut conf: WorldConf, options: &SealOptions<'_>) -> Result<World> {
+        self.prepare(&mut conf, options)?;
+        self.rename(Durable::Now)?;
+        let _ = super::delete_tree(&self.worlds, &dir_name(&self.name));
+        World::open(&self.worlds, &self.name)
+    }
+
+    /// Everything but the rename.
+    fn prepare(&self, conf: &mut WorldConf, options: &SealOptions<'_>) -> Result<()> {
         self.tree.finish()?;
         let path = self.path();
         let world = open_root(&path).trying("open", &path)?;
@@ -175,12 +222,9 @@ impl Staging {
             known: options.known.or(Some(self.tree.known_hashes())),
             ..*options
         };
-        seal(&world, &path, &mut conf, &options)?;
+        seal(&world, &path, conf, &options)?;
         check_entries(&world, &path)?;
-        syncfs(&world).trying("write to the disk", &path)?;
-        self.rename(Durable::Now)?;
-        let _ = super::delete_tree(&self.worlds, &dir_name(&self.name));
-        World::open(&self.worlds, &self.name)
+        syncfs(&world).trying("write to the disk", &path)
     }
 
     /// Gives a world its name without a digest, and without forcing it onto the disk: a fork.
