@@ -76,7 +76,7 @@ fn wimlib_details(image: &std::path::Path) -> BTreeMap<String, Detail> {
         // An empty unnamed stream and none are the same.
         detail
             .streams
-            .retain(|(name, hash)| name.starts_with(':') || hash.trim_matches('0') != "");
+            .retain(|(name, hash)| name.starts_with(':') || !hash.trim_matches('0').is_empty());
         detail.streams.sort();
     }
     details
@@ -420,7 +420,8 @@ fn a_list_that_is_reached_twice_is_refused() {
 #[test]
 fn damaged_structures_are_refused_with_their_place() {
     let nodes = || vec![Node::file("f", "x").with_stream("s", "t")];
-    let edits: [(fn(&mut Vec<u8>), &str); 6] = [
+    type Edit = fn(&mut Vec<u8>);
+    let edits: [(Edit, &str); 6] = [
         (|bytes| bytes.truncate(3), "at least 8"),
         (|bytes| bytes.truncate(8), "before the directory's list"),
         (

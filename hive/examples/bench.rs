@@ -18,7 +18,10 @@ struct Random(u64);
 
 impl Random {
     fn next(&mut self, below: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(self.0 >> 33).unwrap_or(0) % below
     }
 }
@@ -37,7 +40,11 @@ fn specimen() -> Node {
             if nr_keys + 3 >= NR_KEYS {
                 break;
             }
-            let guid = format!("{{{:08X}-1713-4E9A-ABC6-{:012X}}}", random.next(1 << 30), random.next(1 << 30));
+            let guid = format!(
+                "{{{:08X}-1713-4E9A-ABC6-{:012X}}}",
+                random.next(1 << 30),
+                random.next(1 << 30)
+            );
             let mut class = Node::new(guid.as_str());
             nr_keys += 1;
             for name in ["InprocServer32", "ProgID"] {
@@ -59,7 +66,8 @@ fn specimen() -> Node {
         nr_values += 1;
     }
     let missing = NR_KEYS - nr_keys_in(&root) - 1;
-    rest.subkeys.extend((0..missing).map(|nr| Node::new(format!("k{nr}").as_str())));
+    rest.subkeys
+        .extend((0..missing).map(|nr| Node::new(format!("k{nr}").as_str())));
     root.subkeys.push(rest);
     root
 }
@@ -84,7 +92,11 @@ fn add_values(node: &mut Node, random: &mut Random, nr_values: &mut usize) {
         if *nr_values >= NR_VALUES - 1000 {
             return;
         }
-        let name = if nr == 0 { String::new() } else { format!("ThreadingModel{nr}") };
+        let name = if nr == 0 {
+            String::new()
+        } else {
+            format!("ThreadingModel{nr}")
+        };
         node.values.push(value(name, random));
         *nr_values += 1;
     }
@@ -93,11 +105,19 @@ fn add_values(node: &mut Node, random: &mut Random, nr_values: &mut usize) {
 fn value(name: String, random: &mut Random) -> hive::NodeValue {
     let (data_type, data) = match random.next(100) {
         0..20 => (data_type::DWORD, vec![7; 4]),
-        20..99 => (data_type::SZ, hive::tree::utf16_terminated(&"%SystemRoot%\\system32\\".repeat(1 + random.next(6)))),
+        20..99 => (
+            data_type::SZ,
+            hive::tree::utf16_terminated(&"%SystemRoot%\\system32\\".repeat(1 + random.next(6))),
+        ),
         _ if random.next(60) == 0 => (data_type::BINARY, vec![3; 20_000 + random.next(60_000)]),
         _ => (data_type::BINARY, vec![5; random.next(4000)]),
     };
-    hive::NodeValue { name: name.as_str().into(), data_type, data, flags: 0 }
+    hive::NodeValue {
+        name: name.as_str().into(),
+        data_type,
+        data,
+        flags: 0,
+    }
 }
 
 /// The best of several runs.
@@ -160,7 +180,12 @@ fn traverse_nt_hive(bytes: &[u8]) -> (Counts, usize) {
 
 fn program(name: &str, args: &[&str]) -> Option<Duration> {
     let start = Instant::now();
-    let status = Command::new(name).args(args).stdout(Stdio::null()).stderr(Stdio::null()).status().ok()?;
+    let status = Command::new(name)
+        .args(args)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .ok()?;
     status.success().then(|| start.elapsed())
 }
 
@@ -169,21 +194,36 @@ fn line(what: &str, took: Duration, limit: Option<(f64, &str)>) {
     match limit {
         Some((limit, unit)) => {
             let verdict = if seconds <= limit { "holds" } else { "MISSED" };
-            println!("{what:<44} {:>9.1} ms   wanted ≤ {limit} {unit}: {verdict}", seconds * 1e3);
+            println!(
+                "{what:<44} {:>9.1} ms   wanted ≤ {limit} {unit}: {verdict}",
+                seconds * 1e3
+            );
         }
         None => println!("{what:<44} {:>9.1} ms", seconds * 1e3),
     }
 }
 
 fn main() {
-    let options = WriteOptions { timestamp: 133_000_000_000_000_000, ..WriteOptions::default() };
+    let options = WriteOptions {
+        timestamp: 133_000_000_000_000_000,
+        ..WriteOptions::default()
+    };
     let tree = specimen();
     let bytes = tree.to_hive(&options).expect("writes");
     let hive = Hive::open(&bytes).expect("opens");
     let counts = count(hive.root().expect("root"), Strictness::Strict).expect("sound").0;
-    println!("{} keys, {} values, {:.1} MB", counts.keys, counts.values, bytes.len() as f64 / 1e6);
+    println!(
+        "{} keys, {} values, {:.1} MB",
+        counts.keys,
+        counts.values,
+        bytes.len() as f64 / 1e6
+    );
 
-    line("bulk write from a tree", best(5, || tree.to_hive(&options)), Some((0.6, "s")));
+    line(
+        "bulk write from a tree",
+        best(5, || tree.to_hive(&options)),
+        Some((0.6, "s")),
+    );
     let merge = || {
         let mut merge = Merge::new(options.clone());
         merge.mount("Windows\\Machine\\SOFTWARE", hive).expect("free");
@@ -197,7 +237,11 @@ fn main() {
     line("traversal", ours, None);
     line("traversal, nt-hive", theirs, None);
     let ratio = ours.as_secs_f64() / theirs.as_secs_f64();
-    println!("{:<44} {ratio:>9.2} ×    wanted ≤ 1.2: {}", "  ratio", if ratio <= 1.2 { "holds" } else { "MISSED" });
+    println!(
+        "{:<44} {ratio:>9.2} ×    wanted ≤ 1.2: {}",
+        "  ratio",
+        if ratio <= 1.2 { "holds" } else { "MISSED" }
+    );
 
     let dir = std::env::temp_dir().join(format!("hive-bench-{}", std::process::id()));
     std::fs::create_dir_all(&dir).expect("a temporary directory");
@@ -208,7 +252,11 @@ fn main() {
         match program(name, &args) {
             Some(took) => {
                 line(&format!("whole dump, {name}"), took, None);
-                println!("{:<44} {:>9.4} ×", "  our traversal to it", ours.as_secs_f64() / took.as_secs_f64());
+                println!(
+                    "{:<44} {:>9.4} ×",
+                    "  our traversal to it",
+                    ours.as_secs_f64() / took.as_secs_f64()
+                );
             }
             None => println!("whole dump, {name}: not installed, or it failed"),
         }

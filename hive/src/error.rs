@@ -265,6 +265,14 @@ pub enum Error {
         /// The limit.
         limit_bytes: u64,
     },
+    /// A registry text file is wrong.
+    #[error("line {line}: {what}")]
+    InvalidRegText {
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong.
+        what: String,
+    },
     /// No log can be applied.
     #[error("the hive is dirty and no log can be applied: {reasons}")]
     NoUsableLog {

@@ -80,7 +80,10 @@ impl VerifyReport {
     /// The first damage.
     #[must_use]
     pub fn into_first_error(self) -> Option<Error> {
-        self.findings.into_iter().find(|finding| finding.severity == Severity::Damage).map(|finding| finding.error)
+        self.findings
+            .into_iter()
+            .find(|finding| finding.severity == Severity::Damage)
+            .map(|finding| finding.error)
     }
 
     fn push(&mut self, severity: Severity, error: Error) {
@@ -101,7 +104,10 @@ impl VerifyReport {
 pub fn verify(bytes: &[u8]) -> Result<VerifyReport> {
     let (hive, damage) = Hive::open_damaged(bytes)?;
     let mut report = VerifyReport::default();
-    damage.errors.into_iter().for_each(|error| report.push(Severity::Damage, error));
+    damage
+        .errors
+        .into_iter()
+        .for_each(|error| report.push(Severity::Damage, error));
     verify_into(&hive, report)
 }
 
@@ -167,7 +173,10 @@ fn verify_into(hive: &Hive<'_>, report: VerifyReport) -> Result<VerifyReport> {
     }
     let damage = walk.into_damage();
     verifier.report.nr_damage += damage.nr_found - damage.found.len() as u64;
-    damage.found.into_iter().for_each(|error| verifier.report.push(Severity::Damage, error));
+    damage
+        .found
+        .into_iter()
+        .for_each(|error| verifier.report.push(Severity::Damage, error));
     verifier.security(hive)?;
     if whole {
         verifier.lost_cells()?;
@@ -182,11 +191,27 @@ impl Verifier<'_> {
     fn own(&mut self, offset: u32, what: &'static str, found: &mut Found) {
         if !self.in_use.contains(offset) {
             // A reference into the middle of a cell, or to a free one.
-            let size = self.cells.bins.get(offset as usize..).and_then(<[u8]>::first_chunk::<4>);
+            let size = self
+                .cells
+                .bins
+                .get(offset as usize..)
+                .and_then(<[u8]>::first_chunk::<4>);
             let size = size.map_or(0, |bytes| i32::from_le_bytes(*bytes));
-            found.push((Severity::Damage, Error::CellNotInUse { what, offset: file_offset(offset), size }));
+            found.push((
+                Severity::Damage,
+                Error::CellNotInUse {
+                    what,
+                    offset: file_offset(offset),
+                    size,
+                },
+            ));
         } else if !self.owned.insert(offset) {
-            found.push((Severity::Damage, Error::ListReachedTwice { offset: file_offset(offset) }));
+            found.push((
+                Severity::Damage,
+                Error::ListReachedTwice {
+                    offset: file_offset(offset),
+                },
+            ));
         }
     }
 
@@ -195,7 +220,11 @@ impl Verifier<'_> {
         let name = key.name();
         let is_root = key.flags() & crate::format::key_flag::HIVE_ENTRY != 0;
         if !is_root && (name.is_empty() || name.len() > MAX_KEY_NAME_UNITS || name.units().any(|u| u == 0x5c)) {
-            let error = Error::InvalidName { what: "a key's name", actual: name.len(), limit: MAX_KEY_NAME_UNITS };
+            let error = Error::InvalidName {
+                what: "a key's name",
+                actual: name.len(),
+                limit: MAX_KEY_NAME_UNITS,
+            };
             found.push((Severity::Note, error));
         }
         match key.class() {
@@ -231,14 +260,21 @@ impl Verifier<'_> {
                     if self.owned.contains(leaf) {
                         return found.push((
                             Severity::Damage,
-                            Error::ListReachedTwice { offset: file_offset(leaf) },
+                            Error::ListReachedTwice {
+                                offset: file_offset(leaf),
+                            },
                         ));
                     }
                     self.leaf(key, leaf, &mut last, &mut element, found);
                 }
             }
             Ok(List::Leaf { .. }) if self.owned.contains(list) => {
-                found.push((Severity::Damage, Error::ListReachedTwice { offset: file_offset(list) }));
+                found.push((
+                    Severity::Damage,
+                    Error::ListReachedTwice {
+                        offset: file_offset(list),
+                    },
+                ));
             }
             _ => self.leaf(key, list, &mut None, &mut 0, found),
         }
@@ -253,12 +289,24 @@ impl Verifier<'_> {
         found: &mut Found,
     ) {
         self.own(leaf, "subkey list", found);
-        let Ok(List::Leaf { elements, stride, hashed }) = List::at(owner.cells, leaf) else { return };
+        let Ok(List::Leaf {
+            elements,
+            stride,
+            hashed,
+        }) = List::at(owner.cells, leaf)
+        else {
+            return;
+        };
         for bytes in elements.chunks_exact(stride) {
-            let Ok(key) = Key::at(owner.cells, element_at(bytes)) else { continue };
+            let Ok(key) = Key::at(owner.cells, element_at(bytes)) else {
+                continue;
+            };
             let name = key.name();
             if last.is_some_and(|last| last.name().cmp_upcase(name).is_gt()) {
-                let error = Error::NotInOrder { offset: owner.file_offset(), element: *element };
+                let error = Error::NotInOrder {
+                    offset: owner.file_offset(),
+                    element: *element,
+                };
                 found.push((Severity::Damage, error));
             }
             let hint = bytes.get(4..8).and_then(<[u8]>::first_chunk::<4>).copied();
@@ -267,7 +315,10 @@ impl Verifier<'_> {
                 // Only the first letters, and some writers keep another case or none.
                 Some(hint) => {
                     let right = fast_leaf_hint(name);
-                    (if hint.eq_ignore_ascii_case(&right) { hint } else { right }, Severity::Note)
+                    (
+                        if hint.eq_ignore_ascii_case(&right) { hint } else { right },
+                        Severity::Note,
+                    )
                 }
                 None => ([0; 4], Severity::Note),
             };
@@ -282,7 +333,10 @@ impl Verifier<'_> {
             }
             let most = owner.node.max_subkey_name_bytes.get();
             if name.len() * 2 > usize::from(most) {
-                found.push((Severity::Note, too_low("the longest subkey name", owner, name.len() * 2, most.into())));
+                found.push((
+                    Severity::Note,
+                    too_low("the longest subkey name", owner, name.len() * 2, most.into()),
+                ));
             }
             *element += 1;
             *last = Some(key);
@@ -297,14 +351,19 @@ impl Verifier<'_> {
         }
         let max_data = key.node.max_value_data_bytes.get();
         if data.len() > max_data as usize {
-            found.push((Severity::Note, too_low("the longest value data", key, data.len(), max_data)));
+            found.push((
+                Severity::Note,
+                too_low("the longest value data", key, data.len(), max_data),
+            ));
         }
         match data {
             Data::Plain(bytes) if bytes.is_empty() || value.is_inline() => {}
             Data::Plain(_) => self.own(value.data_cell(), "value data", found),
             Data::Big(_) => {
                 self.own(value.data_cell(), "big data", found);
-                let Ok((node, _)) = self.cells.record::<BigData>(value.data_cell(), "big data", *b"db", "\"db\"")
+                let Ok((node, _)) = self
+                    .cells
+                    .record::<BigData>(value.data_cell(), "big data", *b"db", "\"db\"")
                 else {
                     return;
                 };
@@ -344,22 +403,33 @@ impl Verifier<'_> {
                             // In the ring, but no key has it.
                             self.own(*cell, "security descriptor", &mut found);
                             let what = "the number of keys that have the security descriptor in the ring";
-                            let error =
-                                Error::Mismatch { what, offset: file_offset(*cell), expected: 1, actual: 0 };
+                            let error = Error::Mismatch {
+                                what,
+                                offset: file_offset(*cell),
+                                expected: 1,
+                                actual: 0,
+                            };
                             found.push((Severity::Note, error));
                         }
                     }
                     let ring: std::collections::HashSet<u32> = cells.into_iter().collect();
                     for cell in used.keys().filter(|cell| !ring.contains(cell)) {
                         let what = "the number of rings that the security descriptor is in";
-                        let error = Error::Mismatch { what, offset: file_offset(*cell), expected: 1, actual: 0 };
+                        let error = Error::Mismatch {
+                            what,
+                            offset: file_offset(*cell),
+                            expected: 1,
+                            actual: 0,
+                        };
                         found.push((Severity::Damage, error));
                     }
                 }
                 Err(error) => found.push((Severity::Damage, error)),
             }
         }
-        found.into_iter().for_each(|(severity, error)| self.report.push(severity, error));
+        found
+            .into_iter()
+            .for_each(|(severity, error)| self.report.push(severity, error));
         Ok(())
     }
 
@@ -378,12 +448,22 @@ impl Verifier<'_> {
         })?;
         (self.report.nr_lost_cells, self.report.lost_bytes) = (nr, bytes);
         for offset in lost {
-            self.report.push(Severity::Note, Error::LostCell { offset: file_offset(offset) });
+            self.report.push(
+                Severity::Note,
+                Error::LostCell {
+                    offset: file_offset(offset),
+                },
+            );
         }
         Ok(())
     }
 }
 
 fn too_low(what: &'static str, key: &Key<'_>, expected: usize, actual: u32) -> Error {
-    Error::Mismatch { what, offset: key.file_offset(), expected: expected as u64, actual: u64::from(actual) }
+    Error::Mismatch {
+        what,
+        offset: key.file_offset(),
+        expected: expected as u64,
+        actual: u64::from(actual),
+    }
 }

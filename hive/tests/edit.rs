@@ -40,8 +40,13 @@ fn children_added_one_by_one_are_found_in_order_and_cost_no_more_than_twice_thei
         }
         let grown = editor.bytes().len() - before;
         assert!(grown <= payload * 2, "step {step}: {grown} bytes for {payload}");
-        let names: Vec<String> =
-            editor.key(root).unwrap().subkeys().unwrap().map(|key| key.unwrap().name().to_string()).collect();
+        let names: Vec<String> = editor
+            .key(root)
+            .unwrap()
+            .subkeys()
+            .unwrap()
+            .map(|key| key.unwrap().name().to_string())
+            .collect();
         assert_eq!(names, (0..4000).map(|nr| format!("Child{nr:05}")).collect::<Vec<_>>());
         assert_clean(&editor);
         nt_hive::Hive::new(editor.bytes()).unwrap().validate().unwrap();
@@ -52,7 +57,9 @@ fn children_added_one_by_one_are_found_in_order_and_cost_no_more_than_twice_thei
 fn a_failed_transaction_leaves_every_byte_as_it_was() {
     let mut editor = editor();
     let key = editor.create_path("A\\B", 1).unwrap();
-    editor.set_value(key, &units("v"), data_type::BINARY, &[9; 20_000], 2).unwrap();
+    editor
+        .set_value(key, &units("v"), data_type::BINARY, &[9; 20_000], 2)
+        .unwrap();
     let before = editor.bytes().to_vec();
     let result: Result<(), Error> = editor.transact(|editor| {
         for nr in 0..600 {
@@ -66,7 +73,9 @@ fn a_failed_transaction_leaves_every_byte_as_it_was() {
     assert!(matches!(result, Err(Error::NotDeletable { .. })));
     assert_eq!(editor.bytes(), before);
     // And goes on working.
-    editor.set_value(key, &units("v"), data_type::DWORD, &[1, 2, 3, 4], 4).unwrap();
+    editor
+        .set_value(key, &units("v"), data_type::DWORD, &[1, 2, 3, 4], 4)
+        .unwrap();
     assert_clean(&editor);
 }
 
@@ -74,10 +83,15 @@ fn a_failed_transaction_leaves_every_byte_as_it_was() {
 fn volatile_keys_go_at_a_restart_and_have_only_volatile_subkeys() {
     let mut editor = editor();
     let root = editor.root().unwrap();
-    let new = NewKey { volatile: true, ..NewKey::default() };
+    let new = NewKey {
+        volatile: true,
+        ..NewKey::default()
+    };
     let volatile = editor.create_key(root, &units("HARDWARE"), new, 1).unwrap().id();
     editor.create_key(volatile, &units("x"), new, 1).unwrap();
-    let error = editor.create_key(volatile, &units("y"), NewKey::default(), 1).unwrap_err();
+    let error = editor
+        .create_key(volatile, &units("y"), NewKey::default(), 1)
+        .unwrap_err();
     assert!(matches!(error, Error::ChildMustBeVolatile { .. }));
     editor.create_path("Stable", 1).unwrap();
     assert_eq!(editor.discard_volatile(2).unwrap(), 1);
@@ -110,10 +124,16 @@ fn hooks_hear_of_what_was_committed_and_of_nothing_else() {
         Change::Created { parent: root, key },
         Change::Values { key },
         Change::Moved { from: key, to: long },
-        Change::Renamed { parent: root, key: long },
+        Change::Renamed {
+            parent: root,
+            key: long,
+        },
         Change::Security { key: long },
         Change::Attributes { key: long },
-        Change::Deleted { parent: root, key: long },
+        Change::Deleted {
+            parent: root,
+            key: long,
+        },
     ];
     assert_eq!(*heard.lock().unwrap(), expected);
     assert_clean(&editor);
@@ -128,13 +148,23 @@ fn a_renamed_key_keeps_its_content_and_its_place_in_the_order() {
     let key = editor.find("d").unwrap().unwrap();
     editor.set_value(key, &units("v"), 4, &[1, 0, 0, 0], 1).unwrap();
     let root = editor.root().unwrap();
-    assert!(matches!(editor.rename_key(key, &units("F"), 1), Err(Error::AlreadyExists { .. })));
-    let key = editor.rename_key(key, &units("zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz"), 2).unwrap();
+    assert!(matches!(
+        editor.rename_key(key, &units("F"), 1),
+        Err(Error::AlreadyExists { .. })
+    ));
+    let key = editor
+        .rename_key(key, &units("zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz"), 2)
+        .unwrap();
     let key = editor.rename_key(key, &units("\u{41f}"), 3).unwrap();
     let key = editor.rename_key(key, &units("A"), 3).unwrap();
     let key = editor.rename_key(key, &units("a"), 3).unwrap();
-    let names: Vec<String> =
-        editor.key(root).unwrap().subkeys().unwrap().map(|key| key.unwrap().name().to_string()).collect();
+    let names: Vec<String> = editor
+        .key(root)
+        .unwrap()
+        .subkeys()
+        .unwrap()
+        .map(|key| key.unwrap().name().to_string())
+        .collect();
     assert_eq!(names, ["a", "b", "f"]);
     assert!(editor.find("A\\sub\\deep").unwrap().is_some());
     assert!(editor.key(key).unwrap().value("V").unwrap().is_some());
@@ -160,7 +190,13 @@ fn freed_room_is_used_again() {
 
 #[test]
 fn every_sound_hive_of_the_corpus_can_be_changed() {
-    for name in ["yarp/BigDataHive", "yarp/ManySubkeysHive", "hivex/special", "nt-hive/testhive", "yarp/UpcaseHive"] {
+    for name in [
+        "yarp/BigDataHive",
+        "yarp/ManySubkeysHive",
+        "hivex/special",
+        "nt-hive/testhive",
+        "yarp/UpcaseHive",
+    ] {
         let bytes = corpus_or_skip!(&format!("hive/{name}"));
         let mut editor = match Editor::open(bytes) {
             Ok(editor) => editor,
@@ -168,8 +204,13 @@ fn every_sound_hive_of_the_corpus_can_be_changed() {
         };
         let notes = verify(editor.bytes()).unwrap().nr_notes;
         let root = editor.root().unwrap();
-        let children: Vec<_> =
-            editor.key(root).unwrap().subkeys().unwrap().map(|key| key.unwrap().id()).collect();
+        let children: Vec<_> = editor
+            .key(root)
+            .unwrap()
+            .subkeys()
+            .unwrap()
+            .map(|key| key.unwrap().id())
+            .collect();
         for nr in 0..600 {
             editor.create_path(&format!("new{nr}\\sub"), 1).unwrap();
         }
@@ -214,7 +255,10 @@ fn name(number: u8) -> Vec<u16> {
         1 => units(&format!("kEY{}", number / 8)),
         2 => units(&format!("Ключ{}", number / 8)),
         3 => vec![0xd800 + u16::from(number), 0, 1],
-        4 => units(&"long".repeat(usize::from(number / 8))).into_iter().chain([0x61]).collect(),
+        4 => units(&"long".repeat(usize::from(number / 8)))
+            .into_iter()
+            .chain([0x61])
+            .collect(),
         5 => units(&format!("\u{df}{}", number / 8)),
         _ => units(&format!("x{number}")),
     }
@@ -282,7 +326,9 @@ fn apply(editor: &mut Editor, model: &mut Node, op: &Op) {
             if names.len() > 12 {
                 return;
             }
-            let created = editor.create_key(id(editor, &names), &name(new), NewKey::default(), 0).unwrap();
+            let created = editor
+                .create_key(id(editor, &names), &name(new), NewKey::default(), 0)
+                .unwrap();
             let node = at(model, &names);
             let new = hive::NameBuf::from_units(&name(new));
             let existing = node.subkeys.iter().any(|subkey| same_name(&subkey.name, &new));
@@ -311,17 +357,27 @@ fn apply(editor: &mut Editor, model: &mut Node, op: &Op) {
             let last = names.pop().unwrap();
             let new = hive::NameBuf::from_units(&name(new));
             let parent = at(model, &names);
-            let taken = parent.subkeys.iter().any(|other| same_name(&other.name, &new) && other.name != last);
+            let taken = parent
+                .subkeys
+                .iter()
+                .any(|other| same_name(&other.name, &new) && other.name != last);
             assert_eq!(matches!(result, Err(Error::AlreadyExists { .. })), taken);
             if !taken {
                 result.unwrap();
-                parent.subkeys.iter_mut().find(|subkey| subkey.name == last).unwrap().name = new;
+                parent
+                    .subkeys
+                    .iter_mut()
+                    .find(|subkey| subkey.name == last)
+                    .unwrap()
+                    .name = new;
             }
         }
         Op::Set(number, value, len) => {
             let names = pick(number, model);
             let data = vec![value; len];
-            editor.set_value(id(editor, &names), &name(value), u32::from(value), &data, 0).unwrap();
+            editor
+                .set_value(id(editor, &names), &name(value), u32::from(value), &data, 0)
+                .unwrap();
             let node = at(model, &names);
             let new = hive::NameBuf::from_units(&name(value));
             match node.values.iter_mut().find(|value| same_name(&value.name, &new)) {
@@ -351,8 +407,7 @@ fn apply(editor: &mut Editor, model: &mut Node, op: &Op) {
             let class = vec![0x63_u16; usize::from(len)];
             let class = (len > 0).then_some(class);
             editor.set_class(id(editor, &names), class.as_deref(), 0).unwrap();
-            at(model, &names).class =
-                class.map(|class| class.iter().flat_map(|unit| unit.to_le_bytes()).collect());
+            at(model, &names).class = class.map(|class| class.iter().flat_map(|unit| unit.to_le_bytes()).collect());
         }
     }
 }

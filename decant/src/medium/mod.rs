@@ -25,7 +25,7 @@ mod udf;
 mod unknown;
 mod walk;
 
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -60,12 +60,22 @@ trait FileSystem: Debug + Send + Sync {
 }
 
 /// An open installation medium. Cheap to clone; all clones share one open file.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Medium {
     inner: Arc<Inner>,
 }
 
-#[derive(Debug)]
+/// Short: what lies beneath may be tables of many megabytes.
+impl Debug for Medium {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Medium")
+            .field("path", &self.inner.path)
+            .field("kind", &self.inner.kind)
+            .field("label", &self.inner.label)
+            .finish_non_exhaustive()
+    }
+}
+
 struct Inner {
     path: PathBuf,
     kind: MediumKind,

@@ -39,7 +39,10 @@ impl FreeCells {
 
     /// The smallest free cell of at least `bytes`, the first one of that size: its offset and size.
     pub(crate) fn best_fit(&self, bytes: u32) -> Option<(u32, u32)> {
-        self.by_size.range((bytes, 0)..).next().map(|&(size, offset)| (offset, size))
+        self.by_size
+            .range((bytes, 0)..)
+            .next()
+            .map(|&(size, offset)| (offset, size))
     }
 
     /// The free cell that begins at `offset`.
@@ -67,9 +70,16 @@ impl FreeCells {
 pub(crate) fn each_cell(cells: Cells<'_>, mut each: impl FnMut(u32, i32)) -> Result<()> {
     for bin in cells.bins() {
         let bin = bin?;
-        let (mut at, end) = (bin.offset as usize + BIN_HEADER_BYTES, bin.offset as usize + bin.bytes as usize);
+        let (mut at, end) = (
+            bin.offset as usize + BIN_HEADER_BYTES,
+            bin.offset as usize + bin.bytes as usize,
+        );
         while at < end {
-            let size = cells.bins.get(at..).and_then(<[u8]>::first_chunk::<4>).map_or(0, |b| i32::from_le_bytes(*b));
+            let size = cells
+                .bins
+                .get(at..)
+                .and_then(<[u8]>::first_chunk::<4>)
+                .map_or(0, |b| i32::from_le_bytes(*b));
             let bytes = size.unsigned_abs() as usize;
             let offset = u32::try_from(at).unwrap_or(u32::MAX);
             if bytes == 0 || !bytes.is_multiple_of(CELL_ALIGN_BYTES) || bytes > end - at {

@@ -13,9 +13,11 @@ use crate::reader::MAX_DEPTH;
 
 const KEY_FLAGS: usize = 2;
 const KEY_LAST_WRITTEN: usize = 4;
+const KEY_LAYER_FLAGS: usize = 13;
 const KEY_PARENT: usize = 16;
 const KEY_CLASS: usize = 48;
 const KEY_MAX_SUBKEY_NAME: usize = 52;
+const KEY_USER_FLAGS: usize = 54;
 const KEY_MAX_SUBKEY_CLASS: usize = 56;
 const KEY_NAME_BYTES: usize = 72;
 const KEY_CLASS_BYTES: usize = 74;
@@ -57,7 +59,11 @@ impl Created {
 fn check_name(units: &[u16]) -> Result<()> {
     let bad = units.is_empty() || units.len() > MAX_KEY_NAME_UNITS || units.contains(&u16::from(b'\\'));
     if bad {
-        return Err(Error::InvalidName { what: "a key's name", actual: units.len(), limit: MAX_KEY_NAME_UNITS });
+        return Err(Error::InvalidName {
+            what: "a key's name",
+            actual: units.len(),
+            limit: MAX_KEY_NAME_UNITS,
+        });
     }
     Ok(())
 }
@@ -81,7 +87,10 @@ impl<B: Buffer> Editor<B> {
                 return Err(Error::ChildMustBeVolatile { name: name.to_string() });
             }
             if editor.depth(parent)? + 1 >= MAX_DEPTH {
-                return Err(Error::TooDeep { offset: node.file_offset(), limit: MAX_DEPTH });
+                return Err(Error::TooDeep {
+                    offset: node.file_offset(),
+                    limit: MAX_DEPTH,
+                });
             }
             let key = editor.new_node(parent, name, new, now)?;
             editor.insert_subkey(parent, key, name)?;
@@ -124,7 +133,9 @@ impl<B: Buffer> Editor<B> {
         ] {
             flags |= if is { flag } else { 0 };
         }
-        let class: Option<Vec<u8>> = new.class.map(|class| class.iter().flat_map(|u| u.to_le_bytes()).collect());
+        let class: Option<Vec<u8>> = new
+            .class
+            .map(|class| class.iter().flat_map(|u| u.to_le_bytes()).collect());
         let (class_cell, class_bytes) = self.new_class(class.as_deref())?;
         let node = KeyNode {
             signature: *b"nk",
@@ -156,7 +167,9 @@ impl<B: Buffer> Editor<B> {
     }
 
     fn new_class(&mut self, class: Option<&[u8]>) -> Result<(u32, u16)> {
-        let Some(class) = class.filter(|class| !class.is_empty()) else { return Ok((NO_CELL, 0)) };
+        let Some(class) = class.filter(|class| !class.is_empty()) else {
+            return Ok((NO_CELL, 0));
+        };
         let bytes = u16::try_from(class.len()).map_err(|_| Error::InvalidName {
             what: "a class name",
             actual: class.len() / 2,
@@ -184,6 +197,30 @@ impl<B: Buffer> Editor<B> {
             if key != editor.root()? {
                 let name = NameBuf::from_units(&[]);
                 editor.raise_maxima(KeyId(parent), name.as_name(), usize::from(class_bytes))?;
+            }
+            editor.set_last_written(key, now)?;
+            editor.note(Change::Attributes { key });
+            Ok(())
+        })
+    }
+
+    /// Sets a key's flags (those that say how its name is stored and that it is a root stay as they are), its
+    /// user flags and its layered-key bits, which only a hive of version 1.6 keeps.
+    ///
+    /// # Errors
+    /// No such key.
+    pub fn set_flags(&mut self, key: KeyId, flags: u16, user: u8, layer: u8, now: u64) -> Result<()> {
+        const KEPT: u16 = key_flag::COMPRESSED_NAME | key_flag::HIVE_ENTRY | key_flag::HIVE_EXIT;
+        self.transact(|editor| {
+            let node = editor.key(key)?;
+            let root = if key == editor.root()? { key_flag::NO_DELETE } else { 0 };
+            // A predefined handle would hide the number of values.
+            let new = flags & !KEPT & !key_flag::PREDEFINED_HANDLE | node.flags() & KEPT | root;
+            let layered = node.cells.minor >= 6;
+            editor.put_u16(key.0, KEY_FLAGS, new)?;
+            editor.write(Self::content_at(key.0) + KEY_USER_FLAGS, &[user])?;
+            if layered {
+                editor.write(Self::content_at(key.0) + KEY_LAYER_FLAGS, &[layer])?;
             }
             editor.set_last_written(key, now)?;
             editor.note(Change::Attributes { key });
@@ -254,10 +291,16 @@ impl<B: Buffer> Editor<B> {
         let node = self.key(key)?;
         let name = || node.name().to_string();
         if key == self.root()? || node.flags() & key_flag::NO_DELETE != 0 {
-            return Err(Error::NotDeletable { name: name(), why: "it is a root, or flagged as not deletable" });
+            return Err(Error::NotDeletable {
+                name: name(),
+                why: "it is a root, or flagged as not deletable",
+            });
         }
         if node.nr_subkeys() != 0 {
-            return Err(Error::NotDeletable { name: name(), why: "it has subkeys" });
+            return Err(Error::NotDeletable {
+                name: name(),
+                why: "it has subkeys",
+            });
         }
         let parent = KeyId(node.parent_offset());
         self.transact(|editor| {
@@ -328,12 +371,17 @@ impl<B: Buffer> Editor<B> {
         let node = self.key(key)?;
         let parent = KeyId(node.parent_offset());
         if key == self.root()? {
-            return Err(Error::NotDeletable { name: node.name().to_string(), why: "it is the root" });
+            return Err(Error::NotDeletable {
+                name: node.name().to_string(),
+                why: "it is the root",
+            });
         }
         let new = NameBuf::from_units(name);
         if let Some(other) = self.subkey_named(parent, new.as_name())? {
             if other != key {
-                return Err(Error::AlreadyExists { path: new.as_name().to_string() });
+                return Err(Error::AlreadyExists {
+                    path: new.as_name().to_string(),
+                });
             }
         }
         self.transact(|editor| {
@@ -346,7 +394,11 @@ impl<B: Buffer> Editor<B> {
                 let mut content = node.get(..KEY_NAME).unwrap_or_default().to_vec();
                 content.extend_from_slice(&bytes);
                 let moved = KeyId(editor.alloc(&content, 0)?);
-                let subkeys = editor.key(key)?.subkeys()?.map(|k| k.map(|k| k.id())).collect::<Result<Vec<_>>>()?;
+                let subkeys = editor
+                    .key(key)?
+                    .subkeys()?
+                    .map(|k| k.map(|k| k.id()))
+                    .collect::<Result<Vec<_>>>()?;
                 for subkey in subkeys {
                     editor.put_u32(subkey.0, KEY_PARENT, moved.0)?;
                 }
@@ -377,6 +429,10 @@ impl<B: Buffer> Editor<B> {
     /// Two bytes of a key node, whatever its name says of itself.
     fn field(&self, key: KeyId, at: usize) -> Result<[u8; 2]> {
         let node = self.hive().cells.cell(key.0, "key node")?;
-        Ok(node.get(at..).and_then(<[u8]>::first_chunk::<2>).copied().unwrap_or_default())
+        Ok(node
+            .get(at..)
+            .and_then(<[u8]>::first_chunk::<2>)
+            .copied()
+            .unwrap_or_default())
     }
 }

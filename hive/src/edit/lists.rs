@@ -39,7 +39,15 @@ struct Leaf<'a> {
 impl<'a> Leaf<'a> {
     fn at(cells: Cells<'a>, offset: u32) -> Result<Self> {
         match List::at(cells, offset)? {
-            List::Leaf { elements, stride, hashed } => Ok(Self { elements, stride, hashed }),
+            List::Leaf {
+                elements,
+                stride,
+                hashed,
+            } => Ok(Self {
+                elements,
+                stride,
+                hashed,
+            }),
             List::Root(_) => Err(Error::UnexpectedSignature {
                 what: "subkey list within an index root",
                 offset: file_offset(offset),
@@ -54,7 +62,10 @@ impl<'a> Leaf<'a> {
     }
 
     fn key(&self, index: usize) -> u32 {
-        let element = self.elements.get(index * self.stride..).and_then(<[u8]>::first_chunk::<4>);
+        let element = self
+            .elements
+            .get(index * self.stride..)
+            .and_then(<[u8]>::first_chunk::<4>);
         element.map_or(NO_CELL, |bytes| u32::from_le_bytes(*bytes))
     }
 
@@ -111,28 +122,42 @@ impl<B: Buffer> Editor<B> {
         let list = key.node.subkeys.get();
         let List::Root(leaves) = List::at(cells, list)? else {
             let (index, found) = Leaf::at(cells, list)?.find(cells, name)?;
-            return Ok(Some(Place { root: None, leaf: list, index, found }));
+            return Ok(Some(Place {
+                root: None,
+                leaf: list,
+                index,
+                found,
+            }));
         };
         let offset_at = |index: usize| {
-            leaves.get(index * 4..).and_then(<[u8]>::first_chunk::<4>).map_or(NO_CELL, |b| u32::from_le_bytes(*b))
+            leaves
+                .get(index * 4..)
+                .and_then(<[u8]>::first_chunk::<4>)
+                .map_or(NO_CELL, |b| u32::from_le_bytes(*b))
         };
         // The first leaf whose last key is not before the name; else the last leaf.
         let (mut low, mut high) = (0, (leaves.len() / 4).saturating_sub(1));
         while low < high {
             let middle = low.midpoint(high);
             let leaf = Leaf::at(cells, offset_at(middle))?;
-            let before =
-                leaf.len() == 0 || leaf.name(cells, leaf.len() - 1)?.cmp_upcase(name) == Ordering::Less;
+            let before = leaf.len() == 0 || leaf.name(cells, leaf.len() - 1)?.cmp_upcase(name) == Ordering::Less;
             if before { low = middle + 1 } else { high = middle }
         }
         let leaf = offset_at(low);
         let (index, found) = Leaf::at(cells, leaf)?.find(cells, name)?;
-        Ok(Some(Place { root: Some((list, low)), leaf, index, found }))
+        Ok(Some(Place {
+            root: Some((list, low)),
+            leaf,
+            index,
+            found,
+        }))
     }
 
     /// The subkey of this name.
     pub(super) fn subkey_named(&self, parent: KeyId, name: Name<'_>) -> Result<Option<KeyId>> {
-        let Some(place) = self.place_of(parent, name)?.filter(|place| place.found) else { return Ok(None) };
+        let Some(place) = self.place_of(parent, name)?.filter(|place| place.found) else {
+            return Ok(None);
+        };
         Ok(Some(KeyId(Leaf::at(self.hive().cells, place.leaf)?.key(place.index))))
     }
 
@@ -142,7 +167,11 @@ impl<B: Buffer> Editor<B> {
         match self.place_of(parent, name)? {
             None => {
                 let hashed = self.hive().minor_version() >= 5;
-                let mut leaf = if hashed { b"lh\x01\0".to_vec() } else { b"lf\x01\0".to_vec() };
+                let mut leaf = if hashed {
+                    b"lh\x01\0".to_vec()
+                } else {
+                    b"lf\x01\0".to_vec()
+                };
                 leaf.extend(element(key.0, name, 8, hashed));
                 let leaf = self.alloc(&leaf, 0)?;
                 self.put_u32(parent.0, KEY_SUBKEYS, leaf)?;
@@ -172,8 +201,7 @@ impl<B: Buffer> Editor<B> {
         self.put_u16(place.leaf, NR_ELEMENTS, u16::try_from(keep).unwrap_or(0))?;
         let mut left_cell = place.leaf;
         if place.index >= keep && (keep == nr || place.index > keep) {
-            right_cell =
-                self.insert_element(right_cell, nr - keep, place.index - keep, &new, MAX_LEAF_ELEMENTS)?;
+            right_cell = self.insert_element(right_cell, nr - keep, place.index - keep, &new, MAX_LEAF_ELEMENTS)?;
         } else {
             left_cell = self.insert_element(left_cell, keep, place.index, &new, MAX_LEAF_ELEMENTS)?;
         }
@@ -182,11 +210,16 @@ impl<B: Buffer> Editor<B> {
                 if left_cell != place.leaf {
                     self.put_u32(root, FIRST_ELEMENT + index * 4, left_cell)?;
                 }
-                let List::Root(leaves) = List::at(self.hive().cells, root)? else { return Ok(()) };
+                let List::Root(leaves) = List::at(self.hive().cells, root)? else {
+                    return Ok(());
+                };
                 let nr_leaves = leaves.len() / 4;
                 if nr_leaves >= usize::from(u16::MAX) {
                     let limit_bytes = u64::from(u16::MAX) * MAX_LEAF_ELEMENTS as u64 * 8;
-                    return Err(Error::TooLarge { needed_bytes: limit_bytes + 8, limit_bytes });
+                    return Err(Error::TooLarge {
+                        needed_bytes: limit_bytes + 8,
+                        limit_bytes,
+                    });
                 }
                 let bytes = right_cell.to_le_bytes();
                 let moved = self.insert_element(root, nr_leaves, index + 1, &bytes, usize::from(u16::MAX))?;
@@ -239,8 +272,13 @@ impl<B: Buffer> Editor<B> {
     pub(super) fn remove_subkey(&mut self, parent: KeyId, key: KeyId) -> Result<()> {
         let name = crate::NameBuf::from(self.key(key)?.name());
         let nr = self.key(parent)?.nr_subkeys();
-        let missing = || Error::MissingKey { path: name.as_name().to_string() };
-        let place = self.place_of(parent, name.as_name())?.filter(|place| place.found).ok_or_else(missing)?;
+        let missing = || Error::MissingKey {
+            path: name.as_name().to_string(),
+        };
+        let place = self
+            .place_of(parent, name.as_name())?
+            .filter(|place| place.found)
+            .ok_or_else(missing)?;
         let leaf = Leaf::at(self.hive().cells, place.leaf)?;
         if leaf.key(place.index) != key.0 {
             return Err(missing());
@@ -253,7 +291,9 @@ impl<B: Buffer> Editor<B> {
             match place.root {
                 None => self.put_u32(parent.0, KEY_SUBKEYS, NO_CELL)?,
                 Some((root, index)) => {
-                    let List::Root(leaves) = List::at(self.hive().cells, root)? else { return Err(missing()) };
+                    let List::Root(leaves) = List::at(self.hive().cells, root)? else {
+                        return Err(missing());
+                    };
                     let nr_leaves = leaves.len() / 4;
                     if nr_leaves > 1 {
                         self.remove_element(root, nr_leaves, index, 4)?;

@@ -14,11 +14,11 @@ mod values;
 
 use std::collections::{BTreeSet, HashMap};
 
+use alloc::FreeCells;
 pub(crate) use alloc::each_cell;
 pub(crate) use lists::fast_leaf_hint;
-pub(crate) use security::ring;
-use alloc::FreeCells;
 use security::SecurityIndex;
+pub(crate) use security::ring;
 
 use crate::error::{Error, Result};
 use crate::format::{
@@ -146,8 +146,6 @@ pub struct Editor<B: Buffer = Vec<u8>> {
     free: FreeCells,
     security: Option<SecurityIndex>,
     transaction: Option<Transaction>,
-    /// Sectors changed since they were last taken.
-    dirty: BTreeSet<usize>,
     hooks: Vec<Hook>,
 }
 
@@ -163,8 +161,13 @@ impl<B: Buffer> Editor<B> {
             return Err(error);
         }
         let free = FreeCells::scan(hive.cells)?;
-        let editor =
-            Self { buffer, free, security: None, transaction: None, dirty: BTreeSet::new(), hooks: Vec::new() };
+        let editor = Self {
+            buffer,
+            free,
+            security: None,
+            transaction: None,
+            hooks: Vec::new(),
+        };
         Ok(editor)
     }
 
@@ -234,8 +237,7 @@ impl<B: Buffer> Editor<B> {
         if self.transaction.is_some() {
             return work(self);
         }
-        let len_before = self.buffer.bytes().len();
-        self.transaction = Some(Transaction { len_before, sectors_before: HashMap::new(), changes: Vec::new() });
+        self.begin();
         match work(self) {
             Ok(value) => {
                 self.commit();
@@ -248,9 +250,29 @@ impl<B: Buffer> Editor<B> {
         }
     }
 
-    fn commit(&mut self) {
-        let Some(transaction) = self.transaction.take() else { return };
-        self.dirty.extend(transaction.sectors_before.keys());
+    /// Begins a transaction, which the caller commits or rolls back.
+    pub(crate) fn begin(&mut self) {
+        let len_before = self.buffer.bytes().len();
+        self.transaction = Some(Transaction {
+            len_before,
+            sectors_before: HashMap::new(),
+            changes: Vec::new(),
+        });
+    }
+
+    /// The sectors that the running transaction has changed.
+    pub(crate) fn pending(&self) -> BTreeSet<usize> {
+        self.transaction
+            .iter()
+            .flat_map(|transaction| transaction.sectors_before.keys().copied())
+            .collect()
+    }
+
+    /// Keeps what the running transaction did, and tells the hooks.
+    pub(crate) fn commit(&mut self) {
+        let Some(transaction) = self.transaction.take() else {
+            return;
+        };
         let mut hooks = std::mem::take(&mut self.hooks);
         for change in &transaction.changes {
             hooks.iter_mut().for_each(|hook| hook(change));
@@ -258,27 +280,24 @@ impl<B: Buffer> Editor<B> {
         self.hooks = hooks;
     }
 
-    fn roll_back(&mut self) -> Result<()> {
-        let Some(transaction) = self.transaction.take() else { return Ok(()) };
+    /// Puts back every byte that the running transaction changed.
+    pub(crate) fn roll_back(&mut self) -> Result<()> {
+        let Some(transaction) = self.transaction.take() else {
+            return Ok(());
+        };
         self.buffer.set_len(transaction.len_before)?;
         for (sector, before) in transaction.sectors_before {
-            if let Some(place) = self.buffer.bytes_mut().get_mut(sector * SECTOR_BYTES..(sector + 1) * SECTOR_BYTES) {
+            if let Some(place) = self
+                .buffer
+                .bytes_mut()
+                .get_mut(sector * SECTOR_BYTES..(sector + 1) * SECTOR_BYTES)
+            {
                 place.copy_from_slice(&before);
             }
         }
         self.security = None;
         self.free = FreeCells::scan(self.hive().cells)?;
         Ok(())
-    }
-
-    /// The sectors (of the file, 512 bytes each) that changed since the last call, in order.
-    pub(crate) fn take_dirty(&mut self) -> BTreeSet<usize> {
-        std::mem::take(&mut self.dirty)
-    }
-
-    /// Puts dirty sectors back, where writing them failed.
-    pub(crate) fn put_dirty(&mut self, sectors: BTreeSet<usize>) {
-        self.dirty.extend(sectors);
     }
 
     /// The buffer, for the durability layer to write the base block.
@@ -301,7 +320,9 @@ impl<B: Buffer> Editor<B> {
 
     /// Keeps what is in these bytes, for putting back.
     fn touch(&mut self, at: usize, len: usize) {
-        let Some(transaction) = &mut self.transaction else { return };
+        let Some(transaction) = &mut self.transaction else {
+            return;
+        };
         for sector in at / SECTOR_BYTES..(at + len).div_ceil(SECTOR_BYTES) {
             let bytes = self.buffer.bytes();
             transaction.sectors_before.entry(sector).or_insert_with(|| {
@@ -323,7 +344,11 @@ impl<B: Buffer> Editor<B> {
                 place.copy_from_slice(bytes);
                 Ok(())
             }
-            None => Err(Error::CellOutside { what: "a change", offset: at as u64, bins_bytes: len }),
+            None => Err(Error::CellOutside {
+                what: "a change",
+                offset: at as u64,
+                bins_bytes: len,
+            }),
         }
     }
 
@@ -344,7 +369,11 @@ impl<B: Buffer> Editor<B> {
     fn shift(&mut self, cell: u32, from: std::ops::Range<usize>, to: usize) -> Result<()> {
         let base = Self::content_at(cell);
         let len = from.len();
-        let moved = self.buffer.bytes().get(base + from.start..base + from.end).map(<[u8]>::to_vec);
+        let moved = self
+            .buffer
+            .bytes()
+            .get(base + from.start..base + from.end)
+            .map(<[u8]>::to_vec);
         let moved = moved.ok_or(Error::CellOutside {
             what: "a list",
             offset: base as u64,
@@ -365,8 +394,14 @@ impl<B: Buffer> Editor<B> {
     fn alloc(&mut self, content: &[u8], capacity: usize) -> Result<u32> {
         let wanted = content.len().max(capacity) as u64 + 4;
         let wanted = wanted.next_multiple_of(CELL_ALIGN_BYTES as u64);
-        let too_large = || Error::TooLarge { needed_bytes: wanted, limit_bytes: u64::from(MAX_BINS_BYTES) };
-        let bytes = u32::try_from(wanted).ok().filter(|&bytes| bytes < MAX_BINS_BYTES).ok_or_else(too_large)?;
+        let too_large = || Error::TooLarge {
+            needed_bytes: wanted,
+            limit_bytes: u64::from(MAX_BINS_BYTES),
+        };
+        let bytes = u32::try_from(wanted)
+            .ok()
+            .filter(|&bytes| bytes < MAX_BINS_BYTES)
+            .ok_or_else(too_large)?;
         let (offset, found) = match self.free.best_fit(bytes) {
             Some(found) => found,
             None => self.add_bin(bytes)?,
@@ -412,16 +447,24 @@ impl<B: Buffer> Editor<B> {
         let before = self.hive().bins_bytes();
         let bin = (cell_bytes as usize + BIN_HEADER_BYTES).next_multiple_of(BIN_ALIGN_BYTES);
         let after = before + bin;
-        let too_large =
-            || Error::TooLarge { needed_bytes: after as u64, limit_bytes: u64::from(MAX_BINS_BYTES) };
-        let bins_bytes = u32::try_from(after).ok().filter(|&b| b <= MAX_BINS_BYTES).ok_or_else(too_large)?;
+        let too_large = || Error::TooLarge {
+            needed_bytes: after as u64,
+            limit_bytes: u64::from(MAX_BINS_BYTES),
+        };
+        let bins_bytes = u32::try_from(after)
+            .ok()
+            .filter(|&b| b <= MAX_BINS_BYTES)
+            .ok_or_else(too_large)?;
         let (start, end) = (BASE_BLOCK_BYTES + before, BASE_BLOCK_BYTES + after);
         if self.buffer.bytes().len() < end {
             self.buffer.set_len(end)?;
         }
         // All of it goes to the log, so that a replay knows what new bins hold.
         self.touch(start, bin);
-        let (offset, bin_bytes) = (bins_bytes - u32::try_from(bin).unwrap_or(0), u32::try_from(bin).unwrap_or(0));
+        let (offset, bin_bytes) = (
+            bins_bytes - u32::try_from(bin).unwrap_or(0),
+            u32::try_from(bin).unwrap_or(0),
+        );
         let header = u32::try_from(BIN_HEADER_BYTES).unwrap_or(0);
         let mut bytes = vec![0; bin];
         bytes[..4].copy_from_slice(&HBIN);

@@ -42,7 +42,9 @@ pub(crate) fn ring(cells: Cells<'_>, start: u32) -> Result<Vec<u32>> {
             return Ok(found);
         }
         if found.len() > limit {
-            return Err(Error::ListReachedTwice { offset: file_offset(at) });
+            return Err(Error::ListReachedTwice {
+                offset: file_offset(at),
+            });
         }
         found.push(at);
     }
@@ -74,12 +76,18 @@ impl<B: Buffer> Editor<B> {
     /// A reference to the cell of a descriptor, made where there is none.
     pub(super) fn reference_security(&mut self, descriptor: &[u8]) -> Result<u32> {
         self.security_index()?;
-        let known = self.security.as_ref().and_then(|index| index.cells.get(descriptor).copied());
+        let known = self
+            .security
+            .as_ref()
+            .and_then(|index| index.cells.get(descriptor).copied());
         if let Some(cell) = known {
             self.reference_security_cell(cell)?;
             return Ok(cell);
         }
-        let too_large = |_| Error::TooLarge { needed_bytes: descriptor.len() as u64, limit_bytes: 65_536 };
+        let too_large = |_| Error::TooLarge {
+            needed_bytes: descriptor.len() as u64,
+            limit_bytes: 65_536,
+        };
         let node = SecurityNode {
             signature: *b"sk",
             reserved: U16::ZERO,

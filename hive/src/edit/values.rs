@@ -7,9 +7,7 @@ use zerocopy::little_endian::{U16, U32};
 use super::{Buffer, Change, Editor, KeyId};
 use crate::emit::SEGMENT_CELL_BYTES;
 use crate::error::{Error, Result};
-use crate::format::{
-    BIG_DATA_MINOR_VERSION, BigData, MAX_SEGMENT_BYTES, NO_CELL, ValueNode, value_flag,
-};
+use crate::format::{BIG_DATA_MINOR_VERSION, BigData, MAX_SEGMENT_BYTES, NO_CELL, ValueNode, value_flag};
 use crate::name::{Name, NameBuf};
 use crate::value::{MAX_VALUE_NAME_UNITS, Value, prefix};
 
@@ -39,11 +37,18 @@ impl<B: Buffer> Editor<B> {
     pub fn set_value(&mut self, key: KeyId, name: &[u16], data_type: u32, data: &[u8], now: u64) -> Result<()> {
         if name.len() > MAX_VALUE_NAME_UNITS {
             let (actual, limit) = (name.len(), MAX_VALUE_NAME_UNITS);
-            return Err(Error::InvalidName { what: "a value's name", actual, limit });
+            return Err(Error::InvalidName {
+                what: "a value's name",
+                actual,
+                limit,
+            });
         }
         let limit = MAX_SEGMENT_BYTES * usize::from(u16::MAX);
         if data.len() > limit {
-            return Err(Error::TooLarge { needed_bytes: data.len() as u64, limit_bytes: limit as u64 });
+            return Err(Error::TooLarge {
+                needed_bytes: data.len() as u64,
+                limit_bytes: limit as u64,
+            });
         }
         let name = NameBuf::from_units(name);
         self.transact(|editor| {
@@ -125,7 +130,11 @@ impl<B: Buffer> Editor<B> {
                 return self.write(Self::content_at(old), data);
             }
         }
-        let cell = if segmented { self.new_big_data(data)? } else { self.alloc(data, 0)? };
+        let cell = if segmented {
+            self.new_big_data(data)?
+        } else {
+            self.alloc(data, 0)?
+        };
         self.put_u32(value, VALUE_DATA_BYTES, bytes)?;
         self.put_u32(value, ValueNode::DATA_AT, cell)?;
         old.map_or(Ok(()), |old| self.free_data(old, old_is_big))
@@ -138,7 +147,11 @@ impl<B: Buffer> Editor<B> {
         }
         let nr = u16::try_from(list.len() / 4).unwrap_or(u16::MAX);
         let segments = self.alloc(&list, 0)?;
-        let node = BigData { signature: *b"db", nr_segments: U16::new(nr), segments: U32::new(segments) };
+        let node = BigData {
+            signature: *b"db",
+            nr_segments: U16::new(nr),
+            segments: U32::new(segments),
+        };
         self.alloc(node.as_bytes(), 0)
     }
 
@@ -148,7 +161,13 @@ impl<B: Buffer> Editor<B> {
             let (node, _) = cells.record::<BigData>(cell, "big data", *b"db", "\"db\"")?;
             let (nr, list) = (usize::from(node.nr_segments.get()), node.segments.get());
             let content = cells.cell(list, "list of big data segments")?;
-            let segments: Vec<u32> = content.as_chunks::<4>().0.iter().take(nr).map(|b| u32::from_le_bytes(*b)).collect();
+            let segments: Vec<u32> = content
+                .as_chunks::<4>()
+                .0
+                .iter()
+                .take(nr)
+                .map(|b| u32::from_le_bytes(*b))
+                .collect();
             segments.into_iter().try_for_each(|segment| self.free(segment))?;
             self.free(list)?;
         }
@@ -173,7 +192,10 @@ impl<B: Buffer> Editor<B> {
         let name = NameBuf::from_units(name);
         let Some((index, cell)) = self.value_named(key, name.as_name())? else {
             let path = self.key(key)?.name().to_string();
-            return Err(Error::MissingValue { path, name: name.as_name().to_string() });
+            return Err(Error::MissingValue {
+                path,
+                name: name.as_name().to_string(),
+            });
         };
         self.transact(|editor| {
             let node = editor.key(key)?;
@@ -199,7 +221,10 @@ impl<B: Buffer> Editor<B> {
             return Ok(());
         }
         let list = node.node.values.get();
-        let values = node.values()?.map(|value| value.map(|value| value.offset)).collect::<Result<Vec<_>>>()?;
+        let values = node
+            .values()?
+            .map(|value| value.map(|value| value.offset))
+            .collect::<Result<Vec<_>>>()?;
         for value in values {
             self.free_value(value)?;
         }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //! The two hashes: BLAKE3 of a file's bytes, SHA-256 of a manifest.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt;
-use std::fs::File;
-use std::io::Read;
+use std::os::fd::AsFd;
 use std::str::FromStr;
 use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::Stat;
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -32,25 +33,32 @@ impl ContentHash {
         blake3::Hasher::new()
     }
 
-    /// Hashes a file from where it stands to its end; `progress` is told of each piece's bytes.
+    /// Hashes an open file from where it stands to its end, and gives the number of bytes; `progress` is told of each
+    /// piece's.
     ///
     /// # Errors
     /// What reading gives.
-    pub fn of_file(mut file: &File, progress: &(dyn Fn(u64) + Sync)) -> std::io::Result<(Self, u64)> {
-        let mut hasher = blake3::Hasher::new();
-        let mut buffer = vec![0; BUFFER_BYTES];
-        let mut length = 0u64;
-        loop {
-            let read = match file.read(&mut buffer) {
-                Ok(0) => return Ok((hasher.finalize().into(), length)),
-                Ok(read) => read,
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(error),
-            };
-            hasher.update(buffer.get(..read).unwrap_or_default());
-            length += read as u64;
-            progress(read as u64);
+    pub fn of_file(file: impl AsFd, progress: &(dyn Fn(u64) + Sync)) -> std::io::Result<(Self, u64)> {
+        thread_local! {
+            // Most files are small, and a fresh buffer costs more than hashing one.
+            static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
         }
+        BUFFER.with_borrow_mut(|buffer| {
+            buffer.resize(BUFFER_BYTES, 0);
+            let mut hasher = blake3::Hasher::new();
+            let mut length = 0u64;
+            loop {
+                let read = match rustix::io::read(&file, &mut buffer[..]) {
+                    Ok(0) => return Ok((hasher.finalize().into(), length)),
+                    Ok(read) => read,
+                    Err(Errno::INTR) => continue,
+                    Err(error) => return Err(error.into()),
+                };
+                hasher.update(buffer.get(..read).unwrap_or_default());
+                length += read as u64;
+                progress(read as u64);
+            }
+        })
     }
 
     /// The 32 bytes.

@@ -6,7 +6,6 @@
 //! bounded by the number of threads, however many files there are.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -235,8 +234,7 @@ impl<'a> Walk<'a> {
             return Ok(());
         }
         if size_bytes < LARGE_BYTES {
-            let fd = fd.try_clone_to_owned().trying("open", self.place(&stored_path))?;
-            return self.hash_open(File::from(fd), ino, size_bytes, &stored_path);
+            return self.hash_open(fd, ino, size_bytes, &stored_path);
         }
         scope.spawn(move |_| {
             if self.failed.load(Ordering::Relaxed) {
@@ -246,7 +244,7 @@ impl<'a> Walk<'a> {
             let done = open_dir(self.root, parent)
                 .and_then(|dir| open_file_entry(&dir, name))
                 .trying("open", self.place(&stored_path))
-                .and_then(|fd| self.hash_open(File::from(fd), ino, size_bytes, &stored_path));
+                .and_then(|fd| self.hash_open(fd.as_fd(), ino, size_bytes, &stored_path));
             if let Err(error) = done {
                 self.fail(stored_path, error);
             }
@@ -254,9 +252,9 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    fn hash_open(&self, file: File, ino: u64, size_bytes: u64, stored_path: &str) -> Result<()> {
+    fn hash_open(&self, file: BorrowedFd<'_>, ino: u64, size_bytes: u64, stored_path: &str) -> Result<()> {
         let place = self.place(stored_path);
-        let (hash, read) = ContentHash::of_file(&file, &|bytes| self.progress(bytes)).trying("read", &place)?;
+        let (hash, read) = ContentHash::of_file(file, &|bytes| self.progress(bytes)).trying("read", &place)?;
         if read != size_bytes {
             let changed = std::io::Error::other(format!("it had {size_bytes} bytes and now has {read}"));
             return Err(Error::io("read", place, changed));

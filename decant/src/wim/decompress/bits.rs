@@ -8,7 +8,10 @@
 #[derive(Debug)]
 pub struct BitReader<'i> {
     input: &'i [u8],
-    position: usize,
+    /// What is behind the words read so far.
+    rest: &'i [u8],
+    /// Zero bytes that were read behind the input's end.
+    missing: usize,
     buffer: u64,
     count: u32,
 }
@@ -21,7 +24,8 @@ impl<'i> BitReader<'i> {
     pub fn new(input: &'i [u8]) -> Self {
         Self {
             input,
-            position: 0,
+            rest: input,
+            missing: 0,
             buffer: 0,
             count: 0,
         }
@@ -30,10 +34,10 @@ impl<'i> BitReader<'i> {
     /// Makes at least [`REFILLED_BITS`] bits available.
     #[inline(always)]
     pub fn refill(&mut self) {
-        if let Some(bytes) = self.input.get(self.position..).and_then(<[u8]>::first_chunk::<8>) {
+        if let Some(bytes) = self.rest.first_chunk::<8>() {
             self.buffer |= first_word_on_top(u64::from_le_bytes(*bytes)) >> self.count;
             let words = (63 - self.count) / 16;
-            self.position += words as usize * 2;
+            self.rest = &self.rest[words as usize * 2..];
             self.count += words * 16;
         } else {
             self.refill_at_end();
@@ -41,18 +45,37 @@ impl<'i> BitReader<'i> {
     }
 
     #[cold]
+    #[inline(never)]
     fn refill_at_end(&mut self) {
         while self.count < REFILLED_BITS {
-            let rest = self.input.get(self.position..).unwrap_or(&[]);
-            let word = match rest {
-                [low, high, ..] => u16::from_le_bytes([*low, *high]),
-                [low] => (*low).into(),
-                [] => 0,
+            let word = match self.rest {
+                [low, high, rest @ ..] => {
+                    self.rest = rest;
+                    u16::from_le_bytes([*low, *high])
+                }
+                [low] => {
+                    self.rest = &[];
+                    self.missing += 1;
+                    (*low).into()
+                }
+                [] => {
+                    self.missing = self.missing.saturating_add(2);
+                    0
+                }
             };
             self.buffer |= u64::from(word) << (48 - self.count);
-            self.position = self.position.saturating_add(2);
             self.count += 16;
         }
+    }
+
+    /// How many bytes were read, those behind the input's end counted.
+    fn position(&self) -> usize {
+        (self.input.len() - self.rest.len()).saturating_add(self.missing)
+    }
+
+    fn set_position(&mut self, position: usize) {
+        self.rest = self.input.get(position..).unwrap_or(&[]);
+        self.missing = position.saturating_sub(self.input.len());
     }
 
     /// Bits that are available without a refill.
@@ -95,9 +118,10 @@ impl<'i> BitReader<'i> {
 
     /// Gives back every whole word but the next `keep_bits` bits and what completes their word, so that bytes can be
     /// read from where a reader that holds `keep_bits` to `keep_bits + 15` bits would read them.
+    #[inline]
     pub fn give_back(&mut self, keep_bits: u32) {
         let words = self.count.saturating_sub(keep_bits) / 16;
-        self.position = self.position.saturating_sub(words as usize * 2);
+        self.set_position(self.position().saturating_sub(words as usize * 2));
         self.count -= words * 16;
         self.buffer = if self.count == 0 {
             0
@@ -107,31 +131,31 @@ impl<'i> BitReader<'i> {
     }
 
     /// Takes the next `N` bytes behind the words read so far; [`Self::give_back`] comes before.
+    #[inline]
     pub fn take_bytes<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let bytes = *self.input.get(self.position..)?.first_chunk::<N>()?;
-        self.position += N;
-        Some(bytes)
+        let (bytes, rest) = self.rest.split_first_chunk::<N>()?;
+        self.rest = rest;
+        Some(*bytes)
     }
 
     /// Takes the next `length` bytes; as [`Self::take_bytes`].
     pub fn take_slice(&mut self, length: usize) -> Option<&'i [u8]> {
-        let end = self.position.checked_add(length)?;
-        let bytes = self.input.get(self.position..end)?;
-        self.position = end;
+        let (bytes, rest) = self.rest.split_at_checked(length)?;
+        self.rest = rest;
         Some(bytes)
     }
 
     /// Drops the rest of the current word, or a whole word at a word's beginning, and what was read ahead.
     pub fn skip_to_next_word(&mut self) {
-        let bits_consumed = self.position.saturating_mul(8).saturating_sub(self.count as usize);
-        self.position = (bits_consumed / 16 + 1) * 2;
+        let bits_consumed = self.position().saturating_mul(8).saturating_sub(self.count as usize);
+        self.set_position((bits_consumed / 16 + 1) * 2);
         self.buffer = 0;
         self.count = 0;
     }
 
     /// Whether more was consumed than the input holds.
     pub fn is_overrun(&self) -> bool {
-        self.position.saturating_sub((self.count / 8) as usize) > self.input.len().saturating_add(1)
+        self.position().saturating_sub((self.count / 8) as usize) > self.input.len().saturating_add(1)
     }
 }
 

@@ -12,38 +12,49 @@ pub const SLACK: usize = 32;
 pub fn copy_match(output: &mut [u8], position: usize, offset: usize, length: usize) {
     let end = position + length;
     let from = position - offset;
-    if offset >= 16 && output.len() - position >= length + SLACK {
-        // Most matches are short: one or two copies of fixed length.
+    if output.len() - position < length + SLACK {
+        copy_at_end(output, position, offset, length);
+    } else if offset >= 16 {
+        // Most matches are short: one copy of fixed length.
         output.copy_within(from..from + 16, position);
         if length > 16 {
-            output.copy_within(from + 16..from + 32, position + 16);
-            let (mut source, mut target) = (from + 32, position + 32);
+            let (mut source, mut target) = (from + 16, position + 16);
             while target < end {
                 output.copy_within(source..source + 16, target);
                 source += 16;
                 target += 16;
             }
         }
+    } else if offset == 1 {
+        let byte = output[from];
+        let mut target = position;
+        while target < end {
+            output[target..target + 16].fill(byte);
+            target += 16;
+        }
     } else {
-        copy_overlapping(output, position, offset, length);
+        // Write the pattern until it is eight bytes long, then repeat it as a whole.
+        let mut distance = offset;
+        if offset < 8 {
+            distance = offset * 8usize.div_ceil(offset);
+            for at in position..position + 8 {
+                output[at] = output[at - offset];
+            }
+        }
+        let mut target = if offset < 8 { position + 8 } else { position };
+        while target < end {
+            output.copy_within(target - distance..target - distance + 8, target);
+            target += 8;
+        }
     }
 }
 
-fn copy_overlapping(output: &mut [u8], position: usize, offset: usize, length: usize) {
-    let from = position - offset;
-    if offset >= length {
-        output.copy_within(from..from + length, position);
-    } else if offset == 1 {
-        let byte = output[from];
-        output[position..position + length].fill(byte);
-    } else {
-        // Each copy doubles how much of the pattern is there.
-        let mut done = 0;
-        while done < length {
-            let step = (offset + done).min(length - done);
-            output.copy_within(from..from + step, position + done);
-            done += step;
-        }
+/// Copies the match and nothing behind it.
+#[cold]
+#[inline(never)]
+fn copy_at_end(output: &mut [u8], position: usize, offset: usize, length: usize) {
+    for at in position..position + length {
+        output[at] = output[at - offset];
     }
 }
 

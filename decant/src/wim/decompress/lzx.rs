@@ -196,21 +196,26 @@ impl LzxDecompressor {
             bits.refill();
             let mut payload = self.main_symbol(bits);
             // After a refill there are bits for three symbols of 16.
-            for _ in 0..2 {
-                if payload & LITERAL == 0 {
-                    break;
-                }
-                output[position] = payload as u8;
-                position += 1;
-                if position == output.len() {
-                    return Ok(());
-                }
-                payload = self.main_symbol(bits);
-            }
             if payload & LITERAL != 0 {
                 output[position] = payload as u8;
                 position += 1;
-                continue;
+                if position == output.len() {
+                    break;
+                }
+                payload = self.main_symbol(bits);
+                if payload & LITERAL != 0 {
+                    output[position] = payload as u8;
+                    position += 1;
+                    if position == output.len() {
+                        break;
+                    }
+                    payload = self.main_symbol(bits);
+                    if payload & LITERAL != 0 {
+                        output[position] = payload as u8;
+                        position += 1;
+                        continue;
+                    }
+                }
             }
             // A length symbol and an offset have 16 + 14 + 7 bits at most.
             if bits.available() < 37 {

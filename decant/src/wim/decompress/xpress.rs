@@ -51,21 +51,26 @@ impl XpressDecompressor {
             bits.refill();
             let mut payload = self.symbol(&mut bits);
             // After a refill there are bits for three symbols of 15.
-            for _ in 0..2 {
-                if payload & LITERAL == 0 {
-                    break;
-                }
-                output[position] = payload as u8;
-                position += 1;
-                if position == output.len() {
-                    return end(&bits);
-                }
-                payload = self.symbol(&mut bits);
-            }
             if payload & LITERAL != 0 {
                 output[position] = payload as u8;
                 position += 1;
-                continue;
+                if position == output.len() {
+                    break;
+                }
+                payload = self.symbol(&mut bits);
+                if payload & LITERAL != 0 {
+                    output[position] = payload as u8;
+                    position += 1;
+                    if position == output.len() {
+                        break;
+                    }
+                    payload = self.symbol(&mut bits);
+                    if payload & LITERAL != 0 {
+                        output[position] = payload as u8;
+                        position += 1;
+                        continue;
+                    }
+                }
             }
             if bits.available() < 32 {
                 bits.refill();
@@ -98,7 +103,7 @@ impl XpressDecompressor {
 }
 
 /// A length of 15 or more, in one, three or seven bytes behind the words that a reader has which holds 16 bits or more.
-#[cold]
+#[inline]
 fn long_length(bits: &mut BitReader<'_>) -> Result<u32, DecompressError> {
     bits.give_back(16);
     let [byte] = bits.take_bytes::<1>().ok_or(DecompressError::Truncated)?;

@@ -116,8 +116,10 @@ fn instruction(data: &[u8], at: usize) -> Instruction {
         translated_bytes: TRANSLATED_BYTES,
     };
     match (first, second) {
-        // lea, and mov where the register is a low one.
-        (0x48 | 0x4c, 0x8d) | (0x48, 0x8b) if is_relative => with_opcode(3),
+        // lea of any register
+        (0x48 | 0x4c, 0x8d) if is_relative => with_opcode(3),
+        // mov to rax or rcx
+        (0x48, 0x8b) if matches!(third, 0x05 | 0x0d) => with_opcode(3),
         // call
         (0xe8, _) => Instruction::WithOperand {
             opcode_bytes: 1,
