@@ -23,7 +23,8 @@ use zerocopy::{FromBytes, IntoBytes};
 use crate::edit::Editor;
 use crate::error::Error;
 use crate::format::{BASE_BLOCK_BYTES, BaseBlock, SECTOR_BYTES, checksum};
-use crate::log::{Recovery, log_base, log_entry, recover};
+use crate::log::{Recovery, recover};
+use crate::log_write::{log_base, log_entry};
 
 /// A log that has grown over this is flushed before the next change.
 pub const MAX_LOG_BYTES: u64 = 16 << 20;

@@ -10,18 +10,21 @@
 //! - [`upcase`]: how NT compares names, for the registry and for files.
 #![forbid(unsafe_code)]
 
-pub mod edit;
 pub mod diff;
+pub mod edit;
 mod emit;
 pub mod error;
 pub mod file;
 pub mod format;
 pub mod key;
 pub mod log;
+mod log_write;
+mod marvin;
 pub mod merge;
 pub mod name;
 pub mod paths;
 pub mod reader;
+mod reg_apply;
 pub mod reg_export;
 pub mod reg_import;
 mod reg_text;

@@ -377,12 +377,12 @@ impl<B: Buffer> Editor<B> {
             });
         }
         let new = NameBuf::from_units(name);
-        if let Some(other) = self.subkey_named(parent, new.as_name())? {
-            if other != key {
-                return Err(Error::AlreadyExists {
-                    path: new.as_name().to_string(),
-                });
-            }
+        if let Some(other) = self.subkey_named(parent, new.as_name())?
+            && other != key
+        {
+            return Err(Error::AlreadyExists {
+                path: new.as_name().to_string(),
+            });
         }
         self.transact(|editor| {
             editor.remove_subkey(parent, key)?;
