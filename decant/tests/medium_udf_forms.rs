@@ -111,7 +111,6 @@ fn all_layouts(form: Form, revision: u16) -> usize {
             read_by_7z += usize::from(check(&options));
         }
     }
-    eprintln!("7z reads {read_by_7z} of the images");
     read_by_7z
 }
 
@@ -182,6 +181,27 @@ fn the_last_entry_of_a_strategy_4096_chain_holds() {
             ..Options::default()
         });
     }
+}
+
+/// An older entry is no stand-in for a newer one that is damaged: that would be old content, given for new.
+#[test]
+fn a_damaged_newer_entry_of_a_chain_is_refused() {
+    let options = Options {
+        strategy: 4096,
+        layout: Layout::Long,
+        ..Options::default()
+    };
+    let mut bytes = write(&options, &tree(&files()));
+    let entry = (PARTITION_START..)
+        .find(|at| bytes[at * 2048 + 56..at * 2048 + 60] == 70_001_u32.to_le_bytes())
+        .unwrap();
+    bytes[entry * 2048 + 300] ^= 1;
+    let medium = open(&bytes).unwrap();
+    let error = medium.lookup("sources/install.wim").unwrap_err().to_string();
+    assert!(
+        error.contains("expected CRC") && error.contains(&format!("LBA {entry}")),
+        "{error}"
+    );
 }
 
 /// UDF 2.00 and later name the volume again in the virtual allocation table: the newer label is the label.

@@ -262,8 +262,11 @@ fn the_last_session_of_a_disc_wins() {
     assert_eq!(listing(&medium).into_keys().collect::<Vec<_>>(), ["new", "old"]);
 }
 
+/// Paths with their contents.
+type Files<'a> = &'a [(&'a str, &'a str)];
+
 /// Puts an ISO 9660 volume into the room before a UDF volume: two independent sides.
-fn bridge(directory: &Path, iso_files: &[(&str, &str)], udf: &Node) -> PathBuf {
+fn bridge(directory: &Path, iso_files: Files<'_>, udf: &Node) -> PathBuf {
     let source = directory.join("iso-side");
     for (path, content) in iso_files {
         let path = source.join(path);
@@ -296,9 +299,9 @@ fn of_a_bridge_disc_the_side_with_sources_is_taken() {
         return;
     }
     let wim = || pattern(1, 5000);
-    let readme: &[(&str, &str)] = &[("README.TXT", "see the other side")];
+    let readme: Files<'_> = &[("README.TXT", "see the other side")];
     // (ISO side, UDF side, the label of the side that is meant)
-    let cases: [(&[(&str, &str)], Node, &str); 5] = [
+    let cases: [(Files<'_>, Node, &str); 5] = [
         (readme, udf_tree(&[("sources/install.wim", wim())]), "UDF side"),
         (readme, udf_tree(&[("X64/Sources/install.wim", wim())]), "UDF side"),
         (

@@ -38,14 +38,14 @@ impl Walk {
         if self.levels.len() > MAX_DEPTH {
             return Err(self.limit(directory, MAX_DEPTH, "directories below one another"));
         }
-        if let Some(identity) = self.medium.files().identity(directory) {
-            if let Some(first) = self.entered.insert(identity, directory.path.clone()) {
-                return Err(MediumError::DirectoryMetTwice {
-                    path: self.medium.path().to_owned(),
-                    directory: directory.path.clone(),
-                    first,
-                });
-            }
+        if let Some(identity) = self.medium.files().identity(directory)
+            && let Some(first) = self.entered.insert(identity, directory.path.clone())
+        {
+            return Err(MediumError::DirectoryMetTwice {
+                path: self.medium.path().to_owned(),
+                directory: directory.path.clone(),
+                first,
+            });
         }
         let entries = self.medium.read_entries(directory)?;
         self.levels.push(entries.into_iter());
@@ -66,10 +66,10 @@ impl Iterator for Walk {
     type Item = Result<Entry, MediumError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if let Some(directory) = self.pending.take() {
-            if let Err(error) = self.enter(&directory) {
-                return Some(Err(error));
-            }
+        if let Some(directory) = self.pending.take()
+            && let Err(error) = self.enter(&directory)
+        {
+            return Some(Err(error));
         }
         loop {
             match self.levels.last_mut()?.next() {
