@@ -127,6 +127,27 @@ fn listings_and_contents_equal_those_of_7z() {
     }
 }
 
+/// A person's own discs: `VODKA_ISO` names one or more, with `:` between them.
+#[test]
+fn a_persons_own_disc_is_listed_as_7z_lists_it() {
+    let Some(images) = std::env::var_os("VODKA_ISO") else {
+        eprintln!("skipped: VODKA_ISO names no disc image");
+        return;
+    };
+    assert!(have(&["7z"]));
+    for image in std::env::split_paths(&images) {
+        let medium = Medium::open(&image).unwrap();
+        assert_eq!(listing(&medium), listing_of_7z(&image).unwrap(), "{}", image.display());
+        if medium.size_bytes().unwrap() < 256 << 20 {
+            assert!(
+                contents(&medium) == contents_of_7z(&image).unwrap(),
+                "{}",
+                image.display()
+            );
+        }
+    }
+}
+
 /// Directories deeper than eight are moved to rr_moved on the disc; they must show where they belong.
 #[test]
 fn moved_directories_are_listed_as_isoinfo_lists_them() {
