@@ -140,6 +140,39 @@ fn hooks_hear_of_what_was_committed_and_of_nothing_else() {
 }
 
 #[test]
+fn a_grafted_tree_is_the_tree_of_the_other_hive() {
+    let mut tree = Node::new("x");
+    tree.key("A\\B")
+        .set_sz("v", "text")
+        .set_class("c")
+        .set("big", data_type::BINARY, vec![1; 20_000]);
+    tree.key("A").security = Some(vec![3; 30]);
+    tree.key("A").last_written = Some(77);
+    tree.key("Link").link_to("\\Registry\\Machine");
+    let bytes = tree.to_hive(&WriteOptions::default()).unwrap();
+    let source = Hive::open(&bytes).unwrap().root().unwrap();
+    let mut editor = editor();
+    let root = editor.root().unwrap();
+    let counts = editor.graft(root, &units("Loaded"), source, 9).unwrap();
+    assert_eq!(counts, hive::count(source, Strictness::Strict).unwrap().0);
+    let again = editor.graft(root, &units("LOADED"), source, 9).unwrap_err();
+    assert!(matches!(again, Error::AlreadyExists { .. }));
+    let loaded = editor.hive().open_path("loaded").unwrap().unwrap();
+    let mut found = Vec::new();
+    let options = hive::DiffOptions {
+        times: true,
+        attributes: true,
+    };
+    hive::diff(source, loaded, options, &mut |difference| {
+        found.push(difference);
+        Ok(())
+    })
+    .unwrap();
+    assert!(found.is_empty(), "{found:?}");
+    assert_clean(&editor);
+}
+
+#[test]
 fn a_renamed_key_keeps_its_content_and_its_place_in_the_order() {
     let mut editor = editor();
     for name in ["b", "d", "f"] {

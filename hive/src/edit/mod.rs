@@ -7,6 +7,7 @@
 //! spread, and it asks no clock: times come from the caller.
 
 mod alloc;
+mod graft;
 mod keys;
 mod lists;
 mod security;
