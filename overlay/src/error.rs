@@ -205,6 +205,18 @@ pub enum Error {
         /// Its name.
         name: String,
     },
+    /// A sealed world was to be changed.
+    #[error("the world `{name}` is sealed, and nothing writes to it; `vodka world new` makes a fork of it")]
+    Sealed {
+        /// Its name.
+        name: String,
+    },
+    /// A world that was opened to read it was to be changed.
+    #[error("the world `{name}` was opened only to read it")]
+    ReadOnly {
+        /// Its name.
+        name: String,
+    },
     /// The registry hive of a world cannot be read.
     #[error("the registry `{}` cannot be read: {reason}", path.display())]
     Registry {
@@ -271,6 +283,7 @@ impl Error {
             | Self::WorldHasChildren { .. }
             | Self::ParentChanged { .. }
             | Self::TooManyLayers { .. }
+            | Self::Sealed { .. }
             | Self::NotSealed { .. } => ExitClass::World,
             Self::NoUserXattrs { .. } | Self::CoarseTimes { .. } => ExitClass::NoRoom,
             Self::Io { .. } if self.is_no_space() => ExitClass::NoRoom,

@@ -30,7 +30,7 @@ fn all_metadata_is_read_back_as_it_was_written() {
         assert_eq!(linked.meta.written, common::time(62));
         assert_eq!(linked.meta.short_name, None, "the short name belongs to the other name");
         assert_eq!(
-            layer.security(linked.meta.security.unwrap()),
+            layer.security(linked.meta.security.unwrap()).as_deref(),
             Some(&b"\x01\0\x04\x80trusted"[..])
         );
         let twin = layer.metadata(&path("Windows\\WinSxS\\LONGNA~1.DLL")).unwrap().unwrap();

@@ -86,7 +86,7 @@ impl Manifest {
                 line: 1,
                 reason: format!("it has no descriptor {id}, which a file of the world has"),
             })?;
-            let hash: String = Sha256::digest(descriptor)
+            let hash: String = Sha256::digest(&descriptor)
                 .iter()
                 .map(|byte| format!("{byte:02x}"))
                 .collect();

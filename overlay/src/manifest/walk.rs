@@ -140,7 +140,7 @@ impl<'a> Walk<'a> {
             });
         }
         let dir = open_dir(self.root, stored_path).trying("open the directory", &place)?;
-        let entries = listing::entries(&dir, &place, stored_path.is_empty(), &self.layer.names)?;
+        let entries = listing::entries(&dir, &place, stored_path.is_empty(), &self.layer.names())?;
         let mut nodes = Vec::with_capacity(entries.len());
         for entry in entries {
             let name = entry.stored.as_str();

@@ -5,6 +5,8 @@
 //! is being made, `.NAME.removed` one that is being deleted, `.locks` the locks. If this module is broken, somebody
 //! sees half a world.
 
+mod flatten;
+mod fork;
 pub(crate) mod lock;
 mod name;
 pub(crate) mod staging;
@@ -36,7 +38,7 @@ use crate::sizes::{Sizes, sizes};
 use crate::store::{MANIFEST, RESERVED};
 
 /// The most bytes of a stored manifest that are read: some ten million entries.
-const MAX_MANIFEST_BYTES: u64 = 2 << 30;
+pub(crate) const MAX_MANIFEST_BYTES: u64 = 2 << 30;
 
 /// The directory of all worlds. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -233,7 +235,9 @@ impl Worlds {
         for (entry, _) in listing::raw(&self.fd, &self.root)? {
             let stem = entry
                 .strip_prefix('.')
-                .and_then(|name| name.strip_suffix(".import").or_else(|| name.strip_suffix(".removed")));
+                .and_then(|name| [".import", ".removed", ".flatten"]
+                    .iter()
+                    .find_map(|suffix| name.strip_suffix(suffix)));
             let Some(Ok(name)) = stem.map(WorldName::new) else {
                 continue;
             };

@@ -22,7 +22,7 @@ use crate::manifest::{FILES, Manifest, REGISTRY, SealOptions};
 use crate::meta::{NtMetadata, disk};
 use crate::name::{NtPath, escape, unescape};
 use crate::removed::{self, Removed};
-use crate::store::{MANIFEST, RESERVED};
+use crate::store::{MANIFEST, RESERVED, WORK};
 use crate::tree::{FIXED_TIME, FileTree, make_dir};
 
 pub(crate) const WORLD: &str = "world";
@@ -48,6 +48,11 @@ pub struct Staging {
 /// The directory in which a world is made.
 pub(crate) fn dir_name(name: &WorldName) -> String {
     format!(".{name}.import")
+}
+
+/// The directory in which a world's successor is made.
+fn aside_name(name: &WorldName) -> String {
+    format!(".{name}.flatten")
 }
 
 impl Staging {
@@ -85,6 +90,40 @@ impl Staging {
             staging.write_state(Durable::Later)?;
         }
         Ok(staging)
+    }
+
+    /// A second world beside one that exists, to take its place: in `.NAME.flatten`. The caller holds the world.
+    pub(super) fn open_aside(worlds: &Worlds, name: &WorldName, lock: WorldLock) -> Result<Self> {
+        let dir = aside_name(name);
+        let path = worlds.root().join(&dir);
+        super::delete_tree(worlds, &dir)?;
+        make_dir(worlds.fd(), &dir, &path)?;
+        let fd = open_dir_entry(worlds.fd(), &dir).trying("open", &path)?;
+        make_dir(&fd, WORLD, &path.join(WORLD))?;
+        let world = open_dir_entry(&fd, WORLD).trying("open", path.join(WORLD))?;
+        let files = path.join(WORLD).join(FILES);
+        make_dir(&world, FILES, &files)?;
+        let tree = FileTree::open(files)?;
+        let (worlds, name, fingerprint) = (worlds.clone(), name.clone(), String::new());
+        Ok(Self { worlds, name, lock, path, fd, tree, fingerprint, last_stage: None })
+    }
+
+    /// Seals what was made aside and puts it on the disk.
+    pub(super) fn seal_aside(&self, mut conf: WorldConf, options: &SealOptions<'_>) -> Result<WorldConf> {
+        self.prepare(&mut conf, options)?;
+        Ok(conf)
+    }
+
+    pub(super) fn delete_aside(self) -> Result<()> {
+        super::delete_tree(&self.worlds, &aside_name(&self.name))
+    }
+
+    pub(super) fn worlds(&self) -> &Worlds {
+        &self.worlds
+    }
+
+    pub(super) fn fd(&self) -> &OwnedFd {
+        &self.fd
     }
 
     /// The world's name-to-be.
@@ -161,9 +200,18 @@ impl Staging {
     /// [`Error::WorldExists`] when the name was taken meanwhile; what [`Manifest::compute`] finds; what Linux says.
     /// After an error the staging is still there for a resume.
     pub fn commit(self, mut conf: WorldConf, options: &SealOptions<'_>) -> Result<World> {
+        self.prepare(&mut conf, options)?;
+        self.rename(Durable::Now)?;
+        let _ = super::delete_tree(&self.worlds, &dir_name(&self.name));
+        World::open(&self.worlds, &self.name)
+    }
+
+    /// Everything but the rename.
+    fn prepare(&self, conf: &mut WorldConf, options: &SealOptions<'_>) -> Result<()> {
         self.tree.finish()?;
         let path = self.path();
         let world = open_root(&path).trying("open", &path)?;
+        clear_work(&world, &path)?;
         if let Err(error) = crate::beneath::open_file_entry(&world, REGISTRY) {
             return Err(Error::io("open", self.registry_path(), error));
         }
@@ -174,10 +222,20 @@ impl Staging {
             known: options.known.or(Some(self.tree.known_hashes())),
             ..*options
         };
-        seal(&world, &path, &mut conf, &options)?;
+        seal(&world, &path, conf, &options)?;
         check_entries(&world, &path)?;
-        syncfs(&world).trying("write to the disk", &path)?;
-        self.rename()?;
+        syncfs(&world).trying("write to the disk", &path)
+    }
+
+    /// Gives a world its name without a digest, and without forcing it onto the disk: a fork.
+    pub(crate) fn commit_unsealed(self, conf: &WorldConf) -> Result<World> {
+        self.tree.finish()?;
+        let path = self.path();
+        let world = open_root(&path).trying("open", &path)?;
+        Removed::default().write(&world, &path, Durable::Later)?;
+        conf.write(&world, &path, Durable::Later)?;
+        check_entries(&world, &path)?;
+        self.rename(Durable::Later)?;
         let _ = super::delete_tree(&self.worlds, &dir_name(&self.name));
         World::open(&self.worlds, &self.name)
     }
@@ -193,7 +251,7 @@ impl Staging {
         Ok(())
     }
 
-    fn rename(&self) -> Result<()> {
+    fn rename(&self, durable: Durable) -> Result<()> {
         let to = self.worlds.root().join(self.name.as_str());
         let root = self.worlds.fd();
         match renameat_with(&self.fd, WORLD, root, self.name.as_str(), RenameFlags::NOREPLACE) {
@@ -208,7 +266,10 @@ impl Staging {
             }
             Err(error) => return Err(Error::io("rename to", to, error)),
         }
-        fsync(root).trying("write to the disk", self.worlds.root())
+        match durable {
+            Durable::Now => fsync(root).trying("write to the disk", self.worlds.root()),
+            Durable::Later => Ok(()),
+        }
     }
 
     fn write_state(&self, durable: Durable) -> Result<()> {
@@ -261,6 +322,18 @@ pub(crate) fn seal(world: &OwnedFd, path: &Path, conf: &mut WorldConf, options: 
     }
     disk::set_time(world, FIXED_TIME, path)?;
     Ok(manifest)
+}
+
+/// Removes what killed changes have left in `:nt/work`.
+pub(crate) fn clear_work(world: &OwnedFd, path: &Path) -> Result<()> {
+    let Ok(nt) = crate::beneath::open_dir(world, &format!("{FILES}/{RESERVED}")) else {
+        return Ok(());
+    };
+    if open_dir_entry(&nt, WORK).is_err() {
+        return Ok(());
+    }
+    let work = path.join(FILES).join(RESERVED).join(WORK);
+    std::fs::remove_dir_all(&work).trying("remove", work)
 }
 
 /// The directories of `:nt` are no part of NT's view; their times are always the same.
