@@ -15,7 +15,7 @@ use crate::format::{
     BASE_BLOCK_BYTES, BIN_ALIGN_BYTES, BaseBlock, BinHeader, DIRT, HVLE, LOG_HASH_SEED, LogEntry, LogPage, REGF,
     SECTOR_BYTES, checksum, file_type,
 };
-use crate::marvin::marvin32;
+pub use crate::marvin::marvin32;
 use crate::reader::{Hive, MAX_BINS_BYTES};
 use crate::value::prefix;
 
