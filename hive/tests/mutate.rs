@@ -405,6 +405,20 @@ fn deep_trees_are_bounded() {
     let (counts, _) = count(hive.root().unwrap(), Strictness::Strict).unwrap();
     assert_eq!(counts.keys, hive::MAX_DEPTH as u64 - 1);
     assert!(verify(&bytes).unwrap().is_clean());
+    let mut nr = 0;
+    let empty = Node::new("ROOT").to_hive(&WriteOptions::default()).unwrap();
+    let none = Hive::open(&empty).unwrap().root().unwrap();
+    for (a, b) in [
+        (hive.root().unwrap(), hive.root().unwrap()),
+        (none, hive.root().unwrap()),
+    ] {
+        diff(a, b, DiffOptions::default(), &mut |_| {
+            nr += 1;
+            Ok(())
+        })
+        .unwrap();
+    }
+    assert_eq!(nr, hive::MAX_DEPTH - 2);
     let mut deeper = node;
     for _ in 0..3 {
         let mut parent = Node::new("d");
