@@ -237,6 +237,26 @@ pub enum Error {
         /// The path.
         path: String,
     },
+    /// A cell is in use, but nothing refers to it.
+    #[error("the cell at offset {offset:#x} is in use, but nothing refers to it")]
+    LostCell {
+        /// Where it begins.
+        offset: u64,
+    },
+    /// A key that may not be deleted or renamed.
+    #[error("the key {name:?} cannot be deleted or renamed: {why}")]
+    NotDeletable {
+        /// Its name.
+        name: String,
+        /// Why.
+        why: &'static str,
+    },
+    /// A stable key below a volatile one.
+    #[error("the key {name:?} must be volatile, as its parent is")]
+    ChildMustBeVolatile {
+        /// Its name.
+        name: String,
+    },
     /// A hive would grow over the format's limit.
     #[error("the hive would need {needed_bytes} bytes: a hive holds at most {limit_bytes}")]
     TooLarge {
@@ -244,6 +264,14 @@ pub enum Error {
         needed_bytes: u64,
         /// The limit.
         limit_bytes: u64,
+    },
+    /// A registry text file is wrong.
+    #[error("line {line}: {what}")]
+    InvalidRegText {
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong.
+        what: String,
     },
     /// No log can be applied.
     #[error("the hive is dirty and no log can be applied: {reasons}")]

@@ -136,7 +136,6 @@ impl<'a> Hive<'a> {
     }
 
     /// A view of a buffer that was checked before and has been written by this crate only.
-    #[allow(dead_code)] // The editor uses it.
     pub(crate) fn from_checked(bytes: &'a [u8]) -> Result<Self> {
         let too_short = || Error::TooShort {
             expected_bytes: 4096,

@@ -127,6 +127,11 @@ impl<'a> Value<'a> {
         u32::from_le_bytes(self.node.data)
     }
 
+    /// Whether the data lie in the node.
+    pub(crate) fn is_inline(&self) -> bool {
+        self.node.data_bytes.get() & ValueNode::INLINE != 0
+    }
+
     /// Whether the data should be in segments, by their length.
     #[inline]
     pub(crate) fn is_in_segments(&self) -> bool {

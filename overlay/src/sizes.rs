@@ -15,7 +15,7 @@ use crate::store::RESERVED;
 use crate::tree::MAX_DEPTH;
 
 /// A world's own part, without its parents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct Sizes {
     /// Files, each hard-link group once.
     pub files: u64,

@@ -10,6 +10,7 @@ mod fork;
 pub(crate) mod lock;
 mod name;
 pub(crate) mod staging;
+mod survey;
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -18,10 +19,12 @@ use std::sync::Arc;
 use rustix::fs::{RenameFlags, fsync, renameat, renameat_with};
 use rustix::io::Errno;
 
+pub use fork::WorldDiff;
 pub use lock::WorldLock;
 use lock::{Hold, LOCKS};
 pub use name::WorldName;
 pub use staging::Staging;
+pub use survey::Survey;
 
 use crate::beneath::{open_dir_entry, open_root};
 use crate::conf::WorldConf;

@@ -25,7 +25,7 @@ use crate::removed::{self, Removed};
 use crate::store::{MANIFEST, RESERVED, WORK};
 use crate::tree::{FIXED_TIME, FileTree, make_dir};
 
-const WORLD: &str = "world";
+pub(crate) const WORLD: &str = "world";
 const SCRATCH: &str = "scratch";
 const STATE: &str = "state";
 const STATE_HEADER: &str = "vodka-import 1";
@@ -106,12 +106,6 @@ impl Staging {
         let tree = FileTree::open(files)?;
         let (worlds, name, fingerprint) = (worlds.clone(), name.clone(), String::new());
         Ok(Self { worlds, name, lock, path, fd, tree, fingerprint, last_stage: None })
-    }
-
-    /// Seals what was made aside and puts it on the disk.
-    pub(super) fn seal_aside(&self, mut conf: WorldConf, options: &SealOptions<'_>) -> Result<WorldConf> {
-        self.prepare(&mut conf, options)?;
-        Ok(conf)
     }
 
     pub(super) fn delete_aside(self) -> Result<()> {
@@ -207,7 +201,7 @@ impl Staging {
     }
 
     /// Everything but the rename.
-    fn prepare(&self, conf: &mut WorldConf, options: &SealOptions<'_>) -> Result<()> {
+    pub(super) fn prepare(&self, conf: &mut WorldConf, options: &SealOptions<'_>) -> Result<()> {
         self.tree.finish()?;
         let path = self.path();
         let world = open_root(&path).trying("open", &path)?;
