@@ -19,15 +19,13 @@ const LENGTH_MASK: u32 = 0x1f;
 /// An entry is `payload << 8 | length`: what the symbol means to the caller, and how many bits its codeword has.
 #[derive(Debug)]
 pub struct DecodeTable<const TABLE_BITS: u32, const N: usize> {
-    entries: Box<[u32; N]>,
+    entries: [u32; N],
 }
 
 impl<const TABLE_BITS: u32, const N: usize> Default for DecodeTable<TABLE_BITS, N> {
     fn default() -> Self {
         const { assert!(N.is_power_of_two() && N >= 1 << TABLE_BITS) };
-        Self {
-            entries: Box::new([0; N]),
-        }
+        Self { entries: [0; N] }
     }
 }
 
@@ -63,7 +61,7 @@ impl<const TABLE_BITS: u32, const N: usize> DecodeTable<TABLE_BITS, N> {
     pub fn build(&mut self, lengths: &[u8], payload: impl Fn(u32) -> u32) -> Result<(), DecompressError> {
         let mut sorted = [0u16; MAX_SYMBOLS];
         let (counts, used) = sort_by_length(lengths, &mut sorted)?;
-        let entries = self.entries.as_mut_slice();
+        let entries = &mut self.entries[..];
         if used == 0 {
             entries.fill(0);
             return Ok(());
@@ -122,6 +120,36 @@ impl<const TABLE_BITS: u32, const N: usize> DecodeTable<TABLE_BITS, N> {
             }
         }
         Ok(())
+    }
+}
+
+/// Fills `width` slots with each entry.
+fn fill_each(slots: &mut [u32], width: usize, entries: impl Iterator<Item = u32>) {
+    // Most codewords are long, so most widths are small: a width that the compiler knows costs no loop.
+    match width {
+        1 => slots.iter_mut().zip(entries).for_each(|(slot, entry)| *slot = entry),
+        2 => slots
+            .as_chunks_mut::<2>()
+            .0
+            .iter_mut()
+            .zip(entries)
+            .for_each(|(pair, entry)| *pair = [entry; 2]),
+        4 => slots
+            .as_chunks_mut::<4>()
+            .0
+            .iter_mut()
+            .zip(entries)
+            .for_each(|(four, entry)| *four = [entry; 4]),
+        8 => slots
+            .as_chunks_mut::<8>()
+            .0
+            .iter_mut()
+            .zip(entries)
+            .for_each(|(eight, entry)| *eight = [entry; 8]),
+        _ => slots
+            .chunks_exact_mut(width)
+            .zip(entries)
+            .for_each(|(many, entry)| many.fill(entry)),
     }
 }
 
