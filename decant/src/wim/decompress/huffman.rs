@@ -8,6 +8,8 @@ pub const MAX_CODEWORD_BITS: usize = 16;
 /// Most symbols of any code here.
 pub const MAX_SYMBOLS: usize = 1024;
 
+/// The highest bit of an entry, for the caller: the kind of symbol that is looked for first.
+pub const FLAG: u32 = 0x8000_0000;
 /// Set in an entry that leads to a second table.
 const SUBTABLE: u32 = 0x80;
 /// The bits of an entry that hold a codeword's length, or a second table's index width.
@@ -33,20 +35,21 @@ impl<const TABLE_BITS: u32, const N: usize> DecodeTable<TABLE_BITS, N> {
     /// The entry for the symbol whose codeword begins `bits`, left-aligned.
     #[inline(always)]
     pub fn lookup(&self, bits: u64) -> u32 {
-        // At most TABLE_BITS bits are left.
-        #[allow(clippy::cast_possible_truncation)]
-        let entry = self.entries[(bits >> (64 - TABLE_BITS)) as usize & (N - 1)];
-        if entry & SUBTABLE == 0 {
-            entry
-        } else {
-            self.lookup_second(entry, bits)
-        }
+        self.resolve(self.lookup_first(bits), bits)
     }
 
+    /// The first table's entry, which may lead to a second table: then [`FLAG`] is not set in it.
     #[inline(always)]
-    fn lookup_second(&self, entry: u32, bits: u64) -> u32 {
-        // Cut down to the table's length at once.
-        #[allow(clippy::cast_possible_truncation)]
+    pub fn lookup_first(&self, bits: u64) -> u32 {
+        self.entries[(bits >> (64 - TABLE_BITS)) as usize & (N - 1)]
+    }
+
+    /// The entry that `entry`, of the first table, is or leads to.
+    #[inline(always)]
+    pub fn resolve(&self, entry: u32, bits: u64) -> u32 {
+        if entry & SUBTABLE == 0 {
+            return entry;
+        }
         let within = (bits << TABLE_BITS >> (64 - (entry & LENGTH_MASK))) as usize;
         self.entries[((entry >> 8) as usize + within) & (N - 1)]
     }
@@ -72,13 +75,11 @@ impl<const TABLE_BITS: u32, const N: usize> DecodeTable<TABLE_BITS, N> {
         let mut next = 0usize;
         for (length, &count) in counts.iter().enumerate().take(TABLE_BITS as usize + 1).skip(1) {
             let width = 1usize << (TABLE_BITS as usize - length);
-            for symbol in symbols.by_ref().take(count.into()) {
-                let slots = entries
-                    .get_mut(next..next + width)
-                    .ok_or(DecompressError::InvalidCode)?;
-                slots.fill(payload(symbol) << 8 | length as u32);
-                next += width;
-            }
+            let end = next + width * usize::from(count);
+            let slots = entries.get_mut(next..end).ok_or(DecompressError::InvalidCode)?;
+            next = end;
+            let symbols = symbols.by_ref().take(count.into());
+            fill_each(slots, width, symbols.map(|symbol| payload(symbol) << 8 | length as u32));
         }
         Self::build_second(entries, &counts, next, symbols, payload)
     }
