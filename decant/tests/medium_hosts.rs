@@ -8,6 +8,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use medium_support::{arg, contents, have, listing, read, run};
+use vodka_decant::medium::limits::MAX_DEPTH;
 use vodka_decant::medium::{Entry, Medium, MediumError, MediumKind};
 
 fn names(entries: &[Entry]) -> Vec<&str> {
@@ -278,7 +279,7 @@ fn a_directory_that_cannot_be_read_is_an_error_with_its_path() {
     let root = tempfile::tempdir().unwrap();
     put(root.path(), "closed/file", b"x");
     let closed = root.path().join("closed");
-    fs::set_permissions(&closed, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
     if fs::read_dir(&closed).is_err() {
         let medium = Medium::open(root.path()).unwrap();
         let results: Vec<_> = medium.walk().collect();
@@ -288,6 +289,24 @@ fn a_directory_that_cannot_be_read_is_an_error_with_its_path() {
         assert!(matches!(Medium::open(&closed), Err(MediumError::Open { .. })));
     }
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn a_walk_ends_at_the_greatest_depth_and_says_so() {
+    let root = tempfile::tempdir().unwrap();
+    let deep: Vec<&str> = std::iter::repeat_n("d", MAX_DEPTH + 5).collect();
+    put(root.path(), &(deep.join("/") + "/file"), b"x");
+    put(root.path(), "z", b"x");
+    let medium = Medium::open(root.path()).unwrap();
+    let results: Vec<_> = medium.walk().collect();
+    assert!(matches!(
+        results[MAX_DEPTH + 1],
+        Err(MediumError::Limit { limit: 128, .. })
+    ));
+    assert_eq!(results[MAX_DEPTH + 2].as_ref().unwrap().path(), "z");
+    assert_eq!(results.len(), MAX_DEPTH + 3);
+    let deepest = results[MAX_DEPTH].as_ref().unwrap().path();
+    assert_eq!(medium.lookup(deepest).unwrap().unwrap().path(), deepest);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use medium_support::udf_image::{Form, Layout, MODIFIED_NS, Node, Options, PARTITION_START, seal, tree, write};
 use medium_support::{contents, contents_of_7z, have, pattern};
+use vodka_decant::medium::limits::{MAX_WALK_ENTRIES, MAX_WALK_FAULTS};
 use vodka_decant::medium::{Medium, MediumError, MediumKind};
 
 /// A tree with an empty file, one within a block, one of many blocks, names of 8 and 16 bits, and many names.
@@ -111,7 +112,6 @@ fn all_layouts(form: Form, revision: u16) -> usize {
             read_by_7z += usize::from(check(&options));
         }
     }
-    eprintln!("7z reads {read_by_7z} of the images");
     read_by_7z
 }
 
@@ -182,6 +182,27 @@ fn the_last_entry_of_a_strategy_4096_chain_holds() {
             ..Options::default()
         });
     }
+}
+
+/// An older entry is no stand-in for a newer one that is damaged: that would be old content, given for new.
+#[test]
+fn a_damaged_newer_entry_of_a_chain_is_refused() {
+    let options = Options {
+        strategy: 4096,
+        layout: Layout::Long,
+        ..Options::default()
+    };
+    let mut bytes = write(&options, &tree(&files()));
+    let entry = (PARTITION_START..)
+        .find(|at| bytes[at * 2048 + 56..at * 2048 + 60] == 70_001_u32.to_le_bytes())
+        .unwrap();
+    bytes[entry * 2048 + 300] ^= 1;
+    let medium = open(&bytes).unwrap();
+    let error = medium.lookup("sources/install.wim").unwrap_err().to_string();
+    assert!(
+        error.contains("expected CRC") && error.contains(&format!("LBA {entry}")),
+        "{error}"
+    );
 }
 
 /// UDF 2.00 and later name the volume again in the virtual allocation table: the newer label is the label.
@@ -429,4 +450,61 @@ fn a_read_error_behind_the_files_end_names_the_file_and_the_lba() {
         text.contains("sources/install.wim on ") && text.contains("offset 100"),
         "{text}"
     );
+}
+
+/// Many directories that all have the same listing: without bounds a walk would take longer than anyone lives.
+#[test]
+fn a_web_of_directories_ends_at_the_bound() {
+    // With directories in the listing each second way to one is a fault; with files there is none.
+    let inner = |files: bool| match files {
+        true => Node::File(b"x".to_vec()),
+        false => Node::Directory(BTreeMap::new()),
+    };
+    for (files, most_entries, most_faults) in [(false, 10_000, MAX_WALK_FAULTS + 1), (true, MAX_WALK_ENTRIES, 1)] {
+        let directories = (0..600).map(|number| (format!("d{number:04}"), Node::Directory(BTreeMap::new())));
+        let others = (0..1000).map(|number| (format!("x{number:04}"), inner(files)));
+        let many = BTreeMap::from([
+            ("web".to_owned(), Node::Directory(directories.collect())),
+            ("listing".to_owned(), Node::Directory(others.collect())),
+        ]);
+        let mut bytes = write(&Options::default(), &Node::Directory(many));
+        let entries = |bytes: &[u8]| -> Vec<usize> {
+            let is_directory = |at: &usize| bytes[at * 2048 + 27] == 4 && bytes[at * 2048..at * 2048 + 2] == [5, 1];
+            (PARTITION_START..bytes.len() / 2048).filter(is_directory).collect()
+        };
+        // Everything from the length of the content on is the listing's: it is written before the web.
+        let length = |at: usize| bytes[at * 2048 + 56..at * 2048 + 58].to_vec();
+        let all = entries(&bytes);
+        let empty = length(all[if files { 1 } else { 0 }]);
+        let listing = *all.iter().find(|at| length(**at) != empty).unwrap();
+        let content = bytes[listing * 2048 + 56..listing * 2048 + 64].to_vec();
+        let allocation = bytes[listing * 2048 + 172..(listing + 1) * 2048].to_vec();
+        let empties: Vec<usize> = all.iter().copied().filter(|at| length(*at) == empty).collect();
+        for entry in empties {
+            let at = entry * 2048;
+            bytes[at + 56..at + 64].copy_from_slice(&content);
+            bytes[at + 172..at + 2048].copy_from_slice(&allocation);
+            seal(
+                &mut bytes[block(entry)],
+                261,
+                u32::try_from(entry - PARTITION_START).unwrap(),
+                2032,
+            );
+        }
+        let medium = open(&bytes).unwrap();
+        let (mut given, mut faults) = (0, Vec::new());
+        for entry in medium.walk() {
+            match entry {
+                Ok(_) => given += 1,
+                Err(error) => faults.push(error),
+            }
+        }
+        assert!(given <= most_entries && given > 1000, "{given}");
+        assert!(faults.len() <= most_faults, "{}", faults.len());
+        assert!(
+            matches!(faults.last(), Some(MediumError::Limit { .. })),
+            "{:?}",
+            faults.last()
+        );
+    }
 }

@@ -127,6 +127,27 @@ fn listings_and_contents_equal_those_of_7z() {
     }
 }
 
+/// A person's own discs: `VODKA_ISO` names one or more, with `:` between them.
+#[test]
+fn a_persons_own_disc_is_listed_as_7z_lists_it() {
+    let Some(images) = std::env::var_os("VODKA_ISO") else {
+        eprintln!("skipped: VODKA_ISO names no disc image");
+        return;
+    };
+    assert!(have(&["7z"]));
+    for image in std::env::split_paths(&images) {
+        let medium = Medium::open(&image).unwrap();
+        assert_eq!(listing(&medium), listing_of_7z(&image).unwrap(), "{}", image.display());
+        if medium.size_bytes().unwrap() < 256 << 20 {
+            assert!(
+                contents(&medium) == contents_of_7z(&image).unwrap(),
+                "{}",
+                image.display()
+            );
+        }
+    }
+}
+
 /// Directories deeper than eight are moved to rr_moved on the disc; they must show where they belong.
 #[test]
 fn moved_directories_are_listed_as_isoinfo_lists_them() {
@@ -262,8 +283,11 @@ fn the_last_session_of_a_disc_wins() {
     assert_eq!(listing(&medium).into_keys().collect::<Vec<_>>(), ["new", "old"]);
 }
 
+/// Paths with their contents.
+type Files<'a> = &'a [(&'a str, &'a str)];
+
 /// Puts an ISO 9660 volume into the room before a UDF volume: two independent sides.
-fn bridge(directory: &Path, iso_files: &[(&str, &str)], udf: &Node) -> PathBuf {
+fn bridge(directory: &Path, iso_files: Files<'_>, udf: &Node) -> PathBuf {
     let source = directory.join("iso-side");
     for (path, content) in iso_files {
         let path = source.join(path);
@@ -296,9 +320,9 @@ fn of_a_bridge_disc_the_side_with_sources_is_taken() {
         return;
     }
     let wim = || pattern(1, 5000);
-    let readme: &[(&str, &str)] = &[("README.TXT", "see the other side")];
+    let readme: Files<'_> = &[("README.TXT", "see the other side")];
     // (ISO side, UDF side, the label of the side that is meant)
-    let cases: [(&[(&str, &str)], Node, &str); 5] = [
+    let cases: [(Files<'_>, Node, &str); 5] = [
         (readme, udf_tree(&[("sources/install.wim", wim())]), "UDF side"),
         (readme, udf_tree(&[("X64/Sources/install.wim", wim())]), "UDF side"),
         (

@@ -146,6 +146,17 @@ pub struct HiveFile {
     next: u32,
     /// Sectors that the primary file lacks.
     unwritten: BTreeSet<usize>,
+    /// Whether the log was there before: one of ours that holds nothing goes at the end.
+    had_log: bool,
+}
+
+impl Drop for HiveFile {
+    fn drop(&mut self) {
+        // The lock is still held. An empty log left behind would be harmless, so errors are too.
+        if !self.had_log && self.log.metadata().is_ok_and(|metadata| metadata.len() == 0) {
+            let _ = std::fs::remove_file(&self.log_path);
+        }
+    }
 }
 
 impl HiveFile {
@@ -167,6 +178,7 @@ impl HiveFile {
         let before = read(path)?;
         let (bytes, recovery) = load(path)?;
         let log_path = log_path(path, ".LOG1");
+        let had_log = log_path.exists();
         let log = OpenOptions::new()
             .read(true)
             .write(true)
@@ -189,6 +201,7 @@ impl HiveFile {
             settled,
             next: settled.wrapping_add(1),
             unwritten: BTreeSet::new(),
+            had_log,
         };
         if recovery.is_some() {
             let sectors = hive

@@ -19,6 +19,9 @@ pub use crate::marvin::marvin32;
 use crate::reader::{Hive, MAX_BINS_BYTES};
 use crate::value::prefix;
 
+/// The largest sector that a log is looked for in, in units of 512 bytes: one of 4,096.
+const MAX_CLUSTERING_FACTOR: usize = 8;
+
 /// The format of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
@@ -157,6 +160,19 @@ impl<'a> Log<'a> {
         }))
     }
 
+    /// Where the second sector begins: behind as much of the base block as the disk's sectors hold. Logs
+    /// on disks with large sectors have been seen with both.
+    fn second_sector(&self, signature: [u8; 4]) -> usize {
+        let factor = self.base.clustering_factor.get() as usize;
+        let large = SECTOR_BYTES * factor.clamp(1, MAX_CLUSTERING_FACTOR);
+        let is_at = |at: usize| self.bytes.get(at..at + 4) == Some(&signature);
+        if !is_at(SECTOR_BYTES) && is_at(large) {
+            large
+        } else {
+            SECTOR_BYTES
+        }
+    }
+
     fn invalid(&self, offset: usize, what: String) -> Error {
         Error::InvalidLog {
             log: self.number,
@@ -177,7 +193,7 @@ struct Entry<'a> {
 /// The entries of a log up to its end, to a left-over of an older use, or to a bad one (which is noted).
 fn read_entries<'a>(log: &Log<'a>, notes: &mut Vec<Error>) -> Vec<Entry<'a>> {
     let mut entries: Vec<Entry<'a>> = Vec::new();
-    let mut at = SECTOR_BYTES;
+    let mut at = log.second_sector(HVLE);
     while let Some(rest) = log.bytes.get(at..) {
         let Some(header) = prefix::<LogEntry>(rest).filter(|header| header.signature == HVLE) else {
             break;
@@ -390,9 +406,10 @@ fn replay_old(primary: &[u8], logs: &[Log<'_>], notes: &mut Vec<Error>) -> Optio
 }
 
 fn apply_old(primary: &[u8], log: &Log<'_>, base_block_from_log: bool) -> Result<(Vec<u8>, Recovery)> {
-    let vector = log.bytes.get(SECTOR_BYTES..).unwrap_or_default();
+    let start = log.second_sector(DIRT);
+    let vector = log.bytes.get(start..).unwrap_or_default();
     if !vector.starts_with(&DIRT) {
-        return Err(log.invalid(SECTOR_BYTES, "expected a dirty vector, \"DIRT\"".to_owned()));
+        return Err(log.invalid(start, "expected a dirty vector, \"DIRT\"".to_owned()));
     }
     let bins_bytes = log.base.bins_bytes.get();
     if bins_bytes == 0 || bins_bytes > MAX_BINS_BYTES || !(bins_bytes as usize).is_multiple_of(BIN_ALIGN_BYTES) {
@@ -419,7 +436,8 @@ fn apply_old(primary: &[u8], log: &Log<'_>, base_block_from_log: bool) -> Result
     if bytes.len() < needed {
         bytes.resize(needed, 0);
     }
-    let mut from = (SECTOR_BYTES + 4 + bitmap.len()).next_multiple_of(SECTOR_BYTES);
+    // The sector size is that of the vector's own place.
+    let mut from = (start + 4 + bitmap.len()).next_multiple_of(start);
     let mut nr_pages = 0;
     for bit in (0..nr_bits).filter(|bit| bitmap[bit / 8] & (1 << (bit % 8)) != 0) {
         let Some(page) = log.bytes.get(from..from + SECTOR_BYTES) else {

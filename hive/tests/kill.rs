@@ -171,6 +171,11 @@ fn a_failed_change_is_in_no_file() {
     });
     failed.unwrap_err();
     file.flush(1).unwrap();
-    drop(file);
     assert_eq!(std::fs::read(&path).unwrap(), bytes);
+    drop(file);
+    assert_eq!(
+        std::fs::read_dir(dir.path()).unwrap().count(),
+        1,
+        "no empty log is left behind"
+    );
 }

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::error::{Error, Result, Trying};
+use crate::error::{Error, Result};
 use crate::layer::{Entry, Kind};
 use crate::layers::{Layers, Located};
 use crate::manifest::{Change, Difference, FieldChange, What};
@@ -244,13 +244,4 @@ fn read_full(file: impl AsFd, buffer: &mut [u8], place: &Path) -> Result<usize> 
         }
     }
     Ok(filled)
-}
-
-/// Whether two files have the same bytes.
-///
-/// # Errors
-/// What Linux says.
-pub(crate) fn same_bytes(a: &Path, b: &Path) -> Result<bool> {
-    let (one, two) = (File::open(a).trying("open", a)?, File::open(b).trying("open", b)?);
-    Ok(first_difference(&one, &two, a)?.is_none())
 }

@@ -17,6 +17,7 @@ pub fn corpus(part: &str) -> Option<PathBuf> {
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/corpus"),
         PathBuf::from,
     );
+    // The second place is for a git worktree, one directory deeper.
     let path = [
         root.clone(),
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus"),

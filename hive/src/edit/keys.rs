@@ -385,6 +385,7 @@ impl<B: Buffer> Editor<B> {
             });
         }
         self.transact(|editor| {
+            editor.value_names = None;
             editor.remove_subkey(parent, key)?;
             let bytes = new.as_name().as_bytes().to_vec();
             let moved = if editor.capacity(key.0)? >= KEY_NAME + bytes.len() {

@@ -7,6 +7,7 @@
 //! spread, and it asks no clock: times come from the caller.
 
 mod alloc;
+mod graft;
 mod keys;
 mod lists;
 mod security;
@@ -145,6 +146,7 @@ pub struct Editor<B: Buffer = Vec<u8>> {
     buffer: B,
     free: FreeCells,
     security: Option<SecurityIndex>,
+    value_names: Option<values::ValueNames>,
     transaction: Option<Transaction>,
     hooks: Vec<Hook>,
 }
@@ -165,6 +167,7 @@ impl<B: Buffer> Editor<B> {
             buffer,
             free,
             security: None,
+            value_names: None,
             transaction: None,
             hooks: Vec::new(),
         };
@@ -296,6 +299,7 @@ impl<B: Buffer> Editor<B> {
             }
         }
         self.security = None;
+        self.value_names = None;
         self.free = FreeCells::scan(self.hive().cells)?;
         Ok(())
     }

@@ -91,6 +91,12 @@ impl Layers {
     /// [`Error::WorldMissing`] for a parent that is not here, [`Error::ParentChanged`] for one that is another,
     /// [`Error::TooManyLayers`], [`Error::Sealed`] when a sealed world is opened to change it.
     pub fn open(world: &World, access: Access) -> Result<Self> {
+        let own = WorldLock::take(world.worlds(), world.name(), Hold::Shared, "")?;
+        Self::open_held(world, access, Some(own))
+    }
+
+    /// The same for a world that somebody of ours holds alone, or with the lock that holds it.
+    pub(crate) fn open_held(world: &World, access: Access, own: Option<WorldLock>) -> Result<Self> {
         if access == Access::Write && world.conf().digest.is_some() {
             return Err(Error::Sealed {
                 name: world.name().to_string(),
@@ -98,7 +104,7 @@ impl Layers {
         }
         let worlds = world.worlds();
         let mut layers = Vec::new();
-        let mut locks = Vec::new();
+        let mut locks = Vec::from_iter(own);
         let mut next = Some(world.name().clone());
         let mut expected: Option<(String, crate::manifest::Digest)> = None;
         while let Some(name) = next {
@@ -108,7 +114,9 @@ impl Layers {
                     limit: MAX_LAYERS,
                 });
             }
-            locks.push(WorldLock::take(worlds, &name, Hold::Shared, "")?);
+            if !layers.is_empty() {
+                locks.push(WorldLock::take(worlds, &name, Hold::Shared, "")?);
+            }
             let one = worlds.world(&name)?;
             if let Some((child, digest)) = expected.take()
                 && one.conf().digest != Some(digest)

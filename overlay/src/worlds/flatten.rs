@@ -26,7 +26,10 @@ impl World {
     /// # Errors
     /// [`Error::WorldExists`], [`Error::WorldInUse`], what Linux says, and damage of a layer.
     pub fn commit_to(&self, name: &WorldName, options: &SealOptions<'_>) -> Result<World> {
-        let layers = Layers::open(self, Access::Read)?;
+        // A world that can change is held alone, so that what is committed is one moment of it.
+        let hold = if self.conf.digest.is_some() { Hold::Shared } else { Hold::Alone };
+        let lock = WorldLock::take(&self.worlds, &self.name, hold, "a commit of it")?;
+        let layers = Layers::open_held(self, Access::Read, Some(lock))?;
         let staging = self.worlds.begin(name, "")?;
         let conf = self.fill_flat(&layers, &staging)?;
         staging.commit(conf, options)
@@ -38,20 +41,17 @@ impl World {
     /// # Errors
     /// [`Error::WorldInUse`], [`Error::WorldHasChildren`], what Linux says, and damage of a layer.
     pub fn flatten(&mut self, options: &SealOptions<'_>) -> Result<()> {
+        let lock = WorldLock::take(&self.worlds, &self.name, Hold::Alone, "its flattening")?;
         let children = self.worlds.children(&self.name)?;
         if !children.is_empty() {
             let children = children.iter().map(ToString::to_string).collect();
             return Err(Error::WorldHasChildren { name: self.name.to_string(), children });
         }
-        // A name of our own that no world can have.
-        let layers = Layers::open(self, Access::Read)?;
-        let lock = WorldLock::take_aside(&self.worlds, &self.name, "flatten", "its flattening")?;
+        let layers = Layers::open_held(self, Access::Read, None)?;
         let staging = Staging::open_aside(&self.worlds, &self.name, lock)?;
-        let conf = self.fill_flat(&layers, &staging)?;
+        let mut conf = self.fill_flat(&layers, &staging)?;
         drop(layers);
-        // Now nobody else may be in it; who came in meanwhile has seen the fork, and is told.
-        let _alone = WorldLock::take(&self.worlds, &self.name, Hold::Alone, "its flattening")?;
-        let conf = staging.seal_aside(conf, options)?;
+        staging.prepare(&mut conf, options)?;
         staging.exchange()?;
         self.conf = conf;
         Ok(())

@@ -12,8 +12,17 @@ use crate::beneath::{FILE_MODE, open_entry, open_file_entry, open_root};
 use crate::conf::{Parent, WorldConf};
 use crate::error::{Error, Result, Trying};
 use crate::layers::{Access, Layers, copy_bytes};
-use crate::manifest::{REGISTRY, SealOptions};
+use crate::manifest::{Difference, REGISTRY, SealOptions};
 use crate::name::NtPath;
+
+/// What is different between two worlds.
+#[derive(Debug)]
+pub struct WorldDiff {
+    /// Files, directories and streams, in NT's order.
+    pub files: Vec<Difference>,
+    /// Keys and values, in NT's order.
+    pub registry: Vec<hive::diff::Difference>,
+}
 
 impl Worlds {
     /// Makes a fork of a sealed world: its files fall through to the parent's, its registry is a copy (a reflink where the
@@ -79,6 +88,34 @@ impl World {
         rustix::fs::syncfs(&fd).trying("write to the disk", &self.path)?;
         self.conf = conf;
         Ok(())
+    }
+
+    /// What the other world has otherwise than this one: files as programs see them through all layers, and the registry.
+    ///
+    /// # Errors
+    /// What Linux says; damage of either world or registry.
+    pub fn diff(&self, other: &Self) -> Result<WorldDiff> {
+        let (old, new) = (Layers::open(self, Access::Read)?, Layers::open(other, Access::Read)?);
+        let files = crate::view::diff(&old, &new)?;
+        let (old_path, new_path) = (self.registry_path(), other.registry_path());
+        let read = |path: &std::path::Path| std::fs::read(path).trying("read", path);
+        let (old, new) = (read(&old_path)?, read(&new_path)?);
+        let mut registry = Vec::new();
+        if old != new {
+            let refused = |path: &std::path::Path, error: hive::Error| Error::Registry {
+                path: path.into(),
+                reason: error.to_string(),
+            };
+            let old = hive::Hive::open(&old).and_then(|hive| hive.root()).map_err(|e| refused(&old_path, e))?;
+            let new = hive::Hive::open(&new).and_then(|hive| hive.root()).map_err(|e| refused(&new_path, e))?;
+            let options = hive::diff::DiffOptions { times: false, attributes: true };
+            hive::diff::diff(old, new, options, &mut |difference| {
+                registry.push(difference);
+                Ok(())
+            })
+            .map_err(|error| refused(&new_path, error))?;
+        }
+        Ok(WorldDiff { files, registry })
     }
 
     /// Makes a sealed world changeable again, if no other stands on it.

@@ -38,22 +38,13 @@ pub struct WorldLock {
 impl WorldLock {
     /// Takes a lock without waiting; `purpose` is what others are told.
     pub(crate) fn take(worlds: &Worlds, name: &WorldName, hold: Hold, purpose: &str) -> Result<Self> {
-        Self::take_file(worlds, name, name.as_str(), hold, purpose)
-    }
-
-    /// Takes a lock that keeps others only from the same work on a world, not from the world.
-    pub(crate) fn take_aside(worlds: &Worlds, name: &WorldName, work: &str, purpose: &str) -> Result<Self> {
-        Self::take_file(worlds, name, &format!(".{name}.{work}"), Hold::Alone, purpose)
-    }
-
-    fn take_file(worlds: &Worlds, name: &WorldName, file_name: &str, hold: Hold, purpose: &str) -> Result<Self> {
         let locks_path = worlds.root().join(LOCKS);
         make_dir(worlds.fd(), LOCKS, &locks_path)?;
         let locks = open_dir_entry(worlds.fd(), LOCKS).trying("open", &locks_path)?;
-        let path = locks_path.join(file_name);
+        let path = locks_path.join(name.as_str());
         loop {
             let flags = OFlags::RDWR | OFlags::CREATE;
-            let mut file = File::from(open_entry(&locks, file_name, flags, FILE_MODE).trying("make", &path)?);
+            let mut file = File::from(open_entry(&locks, name.as_str(), flags, FILE_MODE).trying("make", &path)?);
             let operation = match hold {
                 Hold::Shared => FlockOperation::NonBlockingLockShared,
                 Hold::Alone => FlockOperation::NonBlockingLockExclusive,
@@ -71,7 +62,7 @@ impl WorldLock {
             }
             // A world's lock file goes with the world. One that is gone is nobody's lock: take the new one.
             let held = fstat(&file).trying("look at", &path)?;
-            match statat(&locks, file_name, AtFlags::SYMLINK_NOFOLLOW) {
+            match statat(&locks, name.as_str(), AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(named) if (named.st_dev, named.st_ino) == (held.st_dev, held.st_ino) => {}
                 Ok(_) | Err(Errno::NOENT) => continue,
                 Err(error) => return Err(Error::io("look at", path, error)),

@@ -19,6 +19,7 @@ use std::sync::Arc;
 use rustix::fs::{RenameFlags, fsync, renameat, renameat_with};
 use rustix::io::Errno;
 
+pub use fork::WorldDiff;
 pub use lock::WorldLock;
 use lock::{Hold, LOCKS};
 pub use name::WorldName;

@@ -108,12 +108,6 @@ impl Staging {
         Ok(Self { worlds, name, lock, path, fd, tree, fingerprint, last_stage: None })
     }
 
-    /// Seals what was made aside and puts it on the disk.
-    pub(super) fn seal_aside(&self, mut conf: WorldConf, options: &SealOptions<'_>) -> Result<WorldConf> {
-        self.prepare(&mut conf, options)?;
-        Ok(conf)
-    }
-
     pub(super) fn delete_aside(self) -> Result<()> {
         super::delete_tree(&self.worlds, &aside_name(&self.name))
     }
@@ -207,7 +201,7 @@ impl Staging {
     }
 
     /// Everything but the rename.
-    fn prepare(&self, conf: &mut WorldConf, options: &SealOptions<'_>) -> Result<()> {
+    pub(super) fn prepare(&self, conf: &mut WorldConf, options: &SealOptions<'_>) -> Result<()> {
         self.tree.finish()?;
         let path = self.path();
         let world = open_root(&path).trying("open", &path)?;
