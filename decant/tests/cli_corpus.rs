@@ -23,7 +23,9 @@ fn corpus(directory: &str, home: &Home) -> Vec<(String, PathBuf)> {
             let path = match name.strip_suffix(".xz") {
                 Some(plain) => {
                     let to = home.path().join(plain.replace('/', "-"));
-                    Run::new("xz").and_then(|run| run.args(["-dc"]).arg(&path).output_to_sparse(&to)).expect("xz unpacks");
+                    Run::new("xz")
+                        .and_then(|run| run.args(["-dc"]).arg(&path).output_to_sparse(&to))
+                        .expect("xz unpacks");
                     to
                 }
                 None => path,
@@ -54,7 +56,10 @@ fn every_iso_of_the_corpus_is_listed_or_refused_as_its_row_says() {
             "test_read_format_iso_zisofs_overflow.iso" => &[0, 3, 6],
             _ => &[0],
         };
-        assert!(said.code.is_some_and(|code| expected.contains(&code)), "{name}: {said:?}");
+        assert!(
+            said.code.is_some_and(|code| expected.contains(&code)),
+            "{name}: {said:?}"
+        );
         // None of them is a Windows medium.
         run(&home, &["windows", "list", "--iso"], &path).ended_with(if said.code == Some(6) { 6 } else { 3 });
     }
@@ -63,7 +68,10 @@ fn every_iso_of_the_corpus_is_listed_or_refused_as_its_row_says() {
 #[test]
 fn every_wim_of_the_corpus_is_listed_and_imported_or_refused_as_its_row_says() {
     let home = Home::new();
-    for (name, path) in corpus("wim/", &home).into_iter().filter(|(name, _)| name.ends_with(".wim")) {
+    for (name, path) in corpus("wim/", &home)
+        .into_iter()
+        .filter(|(name, _)| name.ends_with(".wim"))
+    {
         let said = home.import(&path, &["--edition", "1", "--world", "world"]);
         let words: &[&str] = match name.as_str() {
             "cyclic.wim" | "dotdot.wim" | "duplicate_names.wim" => &["error: "],

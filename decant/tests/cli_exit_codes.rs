@@ -21,7 +21,8 @@ fn one_is_unexpected() {
     // Where worlds are to lie there is a file: nobody's medium, edition or world is at fault.
     let home = Home::new();
     std::fs::write(home.path().join("data"), b"a file").expect("written");
-    home.import(&fixtures::lzx_wim().expect("made"), &["--edition", "1", "--world", "w"]).ended_with(1);
+    home.import(&fixtures::lzx_wim().expect("made"), &["--edition", "1", "--world", "w"])
+        .ended_with(1);
 }
 
 #[test]
@@ -36,10 +37,16 @@ fn three_is_a_medium_that_is_not_readable_or_no_windows_medium() {
         return;
     }
     let home = Home::new();
-    home.list("/nonexistent.iso".as_ref(), &[]).ended_with(3).complains_of(&["/nonexistent.iso"]);
-    home.list(&fixtures::no_windows_iso().expect("made"), &[]).ended_with(3).complains_of(&["not a Windows"]);
+    home.list("/nonexistent.iso".as_ref(), &[])
+        .ended_with(3)
+        .complains_of(&["/nonexistent.iso"]);
+    home.list(&fixtures::no_windows_iso().expect("made"), &[])
+        .ended_with(3)
+        .complains_of(&["not a Windows"]);
     let truncated = fixtures::truncated_iso().expect("made");
-    let whole = std::fs::metadata(fixtures::windows_11_iso().expect("made")).expect("there").len();
+    let whole = std::fs::metadata(fixtures::windows_11_iso().expect("made"))
+        .expect("there")
+        .len();
     let file = std::fs::metadata(&truncated).expect("there").len();
     // Both sizes are said; the volume ends with the sector before its second anchor.
     let said = home.list(&truncated, &[]).ended_with(3);
@@ -55,8 +62,12 @@ fn four_is_an_edition_that_is_not_there_or_ambiguous() {
     }
     let (home, iso) = (Home::new(), fixtures::server_iso().expect("made"));
     let import = |edition: &str| home.import(&iso, &["--edition", edition, "--world", "w"]);
-    import("Windows 3.11").ended_with(4).complains_of(&["Windows 3.11", "Windows Server 2022 Standard"]);
-    import("ServerDatacenter").ended_with(4).complains_of(&["names 2 editions"]);
+    import("Windows 3.11")
+        .ended_with(4)
+        .complains_of(&["Windows 3.11", "Windows Server 2022 Standard"]);
+    import("ServerDatacenter")
+        .ended_with(4)
+        .complains_of(&["names 2 editions"]);
     import("5").ended_with(4);
 }
 
@@ -67,7 +78,11 @@ fn six_is_damaged_data() {
     }
     let home = Home::new();
     home.list(&fixtures::truncated_wim().expect("made"), &[]).ended_with(6);
-    home.import(&fixtures::damaged_blob_wim().expect("made"), &["--edition", "1", "--world", "w"]).ended_with(6);
+    home.import(
+        &fixtures::damaged_blob_wim().expect("made"),
+        &["--edition", "1", "--world", "w"],
+    )
+    .ended_with(6);
 }
 
 #[test]
@@ -79,7 +94,9 @@ fn seven_is_a_world_that_exists_or_is_missing() {
     let import = || home.import(&wim, &["--edition", "1", "--world", "twice"]);
     import().ended_with(0);
     import().ended_with(7).complains_of(&["twice", "exists"]);
-    home.vodka(&["world", "show", "nobody"]).ended_with(7).complains_of(&["nobody"]);
+    home.vodka(&["world", "show", "nobody"])
+        .ended_with(7)
+        .complains_of(&["nobody"]);
     home.vodka(&["world", "remove", "twice"]).ended_with(0);
     import().ended_with(0);
 }
@@ -105,13 +122,19 @@ fn one_hundred_and_thirty_is_interrupted_and_the_import_can_go_on() {
     let (home, iso) = (Home::new(), fixtures::large_iso().expect("made"));
     for signal in ["INT", "TERM"] {
         let mut command = home.import_command(&iso, "1", "large");
-        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
+        let child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("starts");
         // Until files are being written.
         let started = Instant::now();
         while started.elapsed() < Duration::from_secs(30) && !is_laying_down(&home) {
             std::thread::sleep(Duration::from_millis(2));
         }
-        let kill = Command::new("kill").args(["-s", signal, &child.id().to_string()]).status();
+        let kill = Command::new("kill")
+            .args(["-s", signal, &child.id().to_string()])
+            .status();
         assert!(kill.is_ok_and(|status| status.success()));
         let said: cli_support::Said = child.wait_with_output().expect("ends").into();
         said.ended_with(130);

@@ -21,7 +21,9 @@ fn names(directory: &Path) -> Vec<String> {
 
 /// The keys and values of a hive as hivex counts them.
 fn hivex_counts(hive: &Path) -> (usize, usize) {
-    let xml = Run::new("hivexml").and_then(|run| run.arg(hive).output()).expect("hivexml reads it");
+    let xml = Run::new("hivexml")
+        .and_then(|run| run.arg(hive).output())
+        .expect("hivexml reads it");
     let xml = String::from_utf8_lossy(&xml);
     (xml.matches("<node ").count(), xml.matches("<value ").count())
 }
@@ -32,8 +34,13 @@ fn a_world_has_its_four_entries_and_a_line_for_each_hive() {
         return;
     }
     let (home, iso) = (Home::new(), fixtures::windows_11_iso().expect("made"));
-    let said = home.import(&iso, &["--edition", "Windows 11 Pro", "--world", "pro"]).ended_with(0);
-    assert_eq!(names(&home.world("pro")), ["files", "registry.hiv", "removed", "world.conf"]);
+    let said = home
+        .import(&iso, &["--edition", "Windows 11 Pro", "--world", "pro"])
+        .ended_with(0);
+    assert_eq!(
+        names(&home.world("pro")),
+        ["files", "registry.hiv", "removed", "world.conf"]
+    );
     assert_eq!(home.other_worlds(&["pro"]), Vec::<String>::new());
     assert!(said.stdout.contains(&home.digest("pro")), "{}", said.stdout);
 
@@ -73,15 +80,25 @@ fn a_dirty_hive_is_replayed_from_its_log() {
     home.import(&wim, &["--edition", "1", "--world", "dirty"]).ended_with(0);
     let bytes = fs::read(home.world("dirty").join("registry.hiv")).expect("there");
     let merged = hive::Hive::open(&bytes).expect("whole");
-    let system = merged.open_path(r"Windows\Machine\SYSTEM").expect("reads").expect("there");
+    let system = merged
+        .open_path(r"Windows\Machine\SYSTEM")
+        .expect("reads")
+        .expect("there");
     let recovered = fixtures::rich::dirty_system().expect("built").recovered;
     let source = hive::Hive::open(&recovered).expect("whole");
     let count = |key| hive::count(key, hive::Strictness::Strict).expect("counts").0;
     assert_eq!(count(system.clone()), count(source.root().expect("a root")));
-    assert!(system.subkey("Only in the log").expect("reads").is_some(), "the log was not applied");
+    assert!(
+        system.subkey("Only in the log").expect("reads").is_some(),
+        "the log was not applied"
+    );
     let link = system.subkey("CurrentControlSet").expect("reads").expect("there");
     assert!(link.is_symbolic_link());
-    let class = system.open_path(r"ControlSet001\Control\Lsa\JD").expect("reads").expect("there").class();
+    let class = system
+        .open_path(r"ControlSet001\Control\Lsa\JD")
+        .expect("reads")
+        .expect("there")
+        .class();
     assert_eq!(class.expect("reads").expect("a class").to_string(), "1f2e3d4c");
 }
 
@@ -114,7 +131,12 @@ fn names_that_are_stored_escaped_are_listed() {
     let (home, iso) = (Home::new(), fixtures::windows_11_iso().expect("made"));
     let said = home.import(&iso, &["--edition", "1", "--world", "world"]).ended_with(0);
     // Three names differ in case only: two of them are stored escaped.
-    assert_eq!(said.stdout.matches("name stored escaped: ").count(), 2, "{}", said.stdout);
+    assert_eq!(
+        said.stdout.matches("name stored escaped: ").count(),
+        2,
+        "{}",
+        said.stdout
+    );
 }
 
 #[test]
@@ -123,7 +145,9 @@ fn a_dry_run_prints_the_plan_and_writes_nothing() {
         return;
     }
     let (home, iso) = (Home::new(), fixtures::windows_11_iso().expect("made"));
-    let said = home.import(&iso, &["--edition", "6", "--world", "pro", "--dry-run"]).ended_with(0);
+    let said = home
+        .import(&iso, &["--edition", "6", "--world", "pro", "--dry-run"])
+        .ended_with(0);
     assert!(said.stdout.contains("plan: "), "{}", said.stdout);
     assert!(!home.world("pro").exists());
     let files = Run::new("find").and_then(|run| run.arg(home.path()).args(["-type", "f", "-size", "+0"]).output());
@@ -148,7 +172,9 @@ fn json_of_an_import_is_valid_and_alone_on_standard_output() {
         return;
     }
     let (home, iso) = (Home::new(), fixtures::windows_11_iso().expect("made"));
-    let said = home.import(&iso, &["--edition", "6", "--world", "pro", "--json"]).ended_with(0);
+    let said = home
+        .import(&iso, &["--edition", "6", "--world", "pro", "--json"])
+        .ended_with(0);
     let document: serde_json::Value = serde_json::from_str(&said.stdout).expect("one document");
     assert!(document.to_string().contains(&home.digest("pro")), "{document}");
 }
@@ -160,10 +186,14 @@ fn an_answer_file_is_placed_and_its_architecture_is_the_editions() {
     }
     let (home, iso) = (Home::new(), fixtures::multi_arch_iso().expect("made"));
     for (edition, world, architecture) in [("x64/1", "wide", "amd64"), ("x86/1", "narrow", "x86")] {
-        home.import(&iso, &["--edition", edition, "--world", world]).ended_with(0);
+        home.import(&iso, &["--edition", edition, "--world", world])
+            .ended_with(0);
         let answers = home.world(world).join("files/Windows/Panther/unattend.xml");
         let text = fs::read_to_string(answers).expect("there");
-        assert!(text.contains(&format!("processorArchitecture=\"{architecture}\"")), "{text}");
+        assert!(
+            text.contains(&format!("processorArchitecture=\"{architecture}\"")),
+            "{text}"
+        );
         assert!(text.contains("vodka"), "{text}");
     }
 }
@@ -184,18 +214,42 @@ fn a_bad_answer_file_is_refused_with_its_line_before_anything_is_written() {
         )
     };
     for (text, line) in [
-        ("<unattend xmlns=\"urn:schemas-microsoft-com:unattend\">\n<settings pass=\"oobeSystem\">\n</unattend>\n".to_owned(), "3"),
+        (
+            "<unattend xmlns=\"urn:schemas-microsoft-com:unattend\">\n<settings pass=\"oobeSystem\">\n</unattend>\n"
+                .to_owned(),
+            "3",
+        ),
         (component("x86"), "4"),
-        (component("amd64").replace("urn:schemas-microsoft-com:unattend", "urn:other"), "2"),
+        (
+            component("amd64").replace("urn:schemas-microsoft-com:unattend", "urn:other"),
+            "2",
+        ),
     ] {
         fs::write(&file, text).expect("written");
-        let said = home.import(&iso, &["--edition", "6", "--world", "pro", "--answers", &file.display().to_string()]);
+        let said = home.import(
+            &iso,
+            &[
+                "--edition",
+                "6",
+                "--world",
+                "pro",
+                "--answers",
+                &file.display().to_string(),
+            ],
+        );
         said.ended_with(2).complains_of(&["answers.xml", line]);
         assert!(!home.world("pro").exists());
     }
     let own = component("amd64");
     fs::write(&file, &own).expect("written");
-    let words = ["--edition", "6", "--world", "pro", "--answers", &file.display().to_string()];
+    let words = [
+        "--edition",
+        "6",
+        "--world",
+        "pro",
+        "--answers",
+        &file.display().to_string(),
+    ];
     home.import(&iso, &words).ended_with(0);
     let placed = fs::read_to_string(home.world("pro").join("files/Windows/Panther/unattend.xml")).expect("there");
     assert_eq!(placed, own);
@@ -209,11 +263,17 @@ fn of_two_imports_at_once_one_is_whole_and_the_other_says_so() {
     let (home, iso) = (Home::new(), fixtures::windows_11_iso().expect("made"));
     let start = || {
         let mut command = home.import_command(&iso, "6", "pro");
-        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts")
+        command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("starts")
     };
     let (first, second) = (start(), start());
-    let mut said: Vec<Said> =
-        [first, second].map(|child| child.wait_with_output().expect("ends").into()).into_iter().collect();
+    let mut said: Vec<Said> = [first, second]
+        .map(|child| child.wait_with_output().expect("ends").into())
+        .into_iter()
+        .collect();
     said.sort_by_key(|said| said.code);
     assert_eq!((said[0].code, said[1].code), (Some(0), Some(7)), "{said:?}");
     assert!(said[1].stderr.contains("pro"), "{}", said[1].stderr);
@@ -228,7 +288,9 @@ fn a_damaged_blob_is_found_and_leaves_no_world() {
     let home = Home::new();
     for medium in [fixtures::damaged_blob_wim(), fixtures::damaged_blob_iso()] {
         let medium = medium.expect("made");
-        let said = home.import(&medium, &["--edition", "1", "--world", "world"]).ended_with(6);
+        let said = home
+            .import(&medium, &["--edition", "1", "--world", "world"])
+            .ended_with(6);
         said.complains_of(&["noise.bin"]);
         assert!(!home.world("world").exists());
     }
@@ -240,7 +302,10 @@ fn a_missing_blob_is_found_before_anything_is_written() {
         return;
     }
     let (home, wim) = (Home::new(), fixtures::missing_blob_wim().expect("made"));
-    let said = home.import(&wim, &["--edition", "1", "--world", "world"]).ended_with(6).complains_of(&["noise.bin"]);
+    let said = home
+        .import(&wim, &["--edition", "1", "--world", "world"])
+        .ended_with(6)
+        .complains_of(&["noise.bin"]);
     assert!(!said.stdout.contains("lay down"), "{}", said.stdout);
     assert!(!home.world("world").exists());
 }

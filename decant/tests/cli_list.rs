@@ -53,7 +53,12 @@ fn the_same_edition_is_listed_from_every_kind_of_medium() {
         fixtures::xml_without_bom_wim(),
     ] {
         let medium = medium.expect("made");
-        assert_eq!(home.list(&medium, &[]).ended_with(0).stdout, bare, "{}", medium.display());
+        assert_eq!(
+            home.list(&medium, &[]).ended_with(0).stdout,
+            bare,
+            "{}",
+            medium.display()
+        );
     }
 }
 
@@ -65,7 +70,9 @@ fn both_architectures_of_a_medium_are_listed_and_told_apart() {
     let (home, iso) = (Home::new(), fixtures::multi_arch_iso().expect("made"));
     let listed = home.list(&iso, &[]).ended_with(0).stdout;
     assert!(listed.contains("x64/1") && listed.contains("x86/1"), "{listed}");
-    home.list(&iso, &["--edition", "1"]).ended_with(4).complains_of(&["x64/1", "x86/1"]);
+    home.list(&iso, &["--edition", "1"])
+        .ended_with(4)
+        .complains_of(&["x64/1", "x86/1"]);
     let one = home.list(&iso, &["--edition", "x86/1"]).ended_with(0).stdout;
     assert!(one.contains("architecture                x86"), "{one}");
 }
@@ -75,7 +82,9 @@ fn every_oddity_of_editions_is_said() {
     if !have_tools() {
         return;
     }
-    let said = Home::new().list(&fixtures::odd_editions_wim().expect("made"), &[]).ended_with(0);
+    let said = Home::new()
+        .list(&fixtures::odd_editions_wim().expect("made"), &[])
+        .ended_with(0);
     let listed = said.stdout;
     for expected in [
         // A build of Windows 11 that calls itself 10.
@@ -89,7 +98,10 @@ fn every_oddity_of_editions_is_said() {
         assert!(listed.contains(expected), "{expected}\nis not in\n{listed}");
     }
     let control = |letter: char| letter != '\n' && (letter.is_control() || letter == '\u{202e}');
-    assert!(!listed.contains(control), "a control character reached the terminal: {listed:?}");
+    assert!(
+        !listed.contains(control),
+        "a control character reached the terminal: {listed:?}"
+    );
 }
 
 #[test]
@@ -111,12 +123,22 @@ fn an_edition_id_that_two_editions_share_is_ambiguous_and_a_type_settles_it() {
     }
     let (home, iso) = (Home::new(), fixtures::server_iso().expect("made"));
     let said = home.list(&iso, &["--edition", "ServerStandard"]).ended_with(4);
-    said.complains_of(&["names 2 editions", "ServerStandard/Server Core", "ServerStandard/Server)"]);
+    said.complains_of(&[
+        "names 2 editions",
+        "ServerStandard/Server Core",
+        "ServerStandard/Server)",
+    ]);
     for (wanted, name) in [
         ("ServerStandard/Server Core", "Windows Server 2022 SERVERSTANDARDCORE"),
         ("ServerStandard/Server", "Windows Server 2022 SERVERSTANDARD"),
-        ("Windows Server 2022 SERVERDATACENTER", "Windows Server 2022 SERVERDATACENTER"),
-        ("Windows Server 2022 Datacenter", "Windows Server 2022 SERVERDATACENTERCORE"),
+        (
+            "Windows Server 2022 SERVERDATACENTER",
+            "Windows Server 2022 SERVERDATACENTER",
+        ),
+        (
+            "Windows Server 2022 Datacenter",
+            "Windows Server 2022 SERVERDATACENTERCORE",
+        ),
     ] {
         let said = home.list(&iso, &["--edition", wanted, "--json"]).ended_with(0).stdout;
         let said: serde_json::Value = serde_json::from_str(&said).expect("JSON");
@@ -133,7 +155,9 @@ fn json_is_one_document_and_nothing_else() {
     let listed = home.list(&iso, &["--json"]).ended_with(0);
     let listed: serde_json::Value = serde_json::from_str(&listed.stdout).expect("one document");
     assert_eq!(listed["editions"].as_array().map(Vec::len), Some(11));
-    let one = home.list(&iso, &["--edition", "Windows 11 Pro", "--json"]).ended_with(0);
+    let one = home
+        .list(&iso, &["--edition", "Windows 11 Pro", "--json"])
+        .ended_with(0);
     let one: serde_json::Value = serde_json::from_str(&one.stdout).expect("one document");
     assert_eq!(one["index"], 6);
     assert_eq!(one["hives"].as_array().map(Vec::len), Some(8));
@@ -156,7 +180,12 @@ fn real_tables_of_editions_list_with_their_indexes_names_and_sizes() {
         let editions = listed["editions"].as_array().expect("a list");
         assert_eq!(editions.len(), table.len(), "{name}");
         for (edition, row) in editions.iter().zip(&table) {
-            let expected = (row.index, row.display_name.as_str(), row.total_bytes, row.edition_id.as_str());
+            let expected = (
+                row.index,
+                row.display_name.as_str(),
+                row.total_bytes,
+                row.edition_id.as_str(),
+            );
             let found = (
                 u32::try_from(edition["index"].as_u64().expect("a number")).expect("small"),
                 edition["name"].as_str().expect("text"),
@@ -169,7 +198,11 @@ fn real_tables_of_editions_list_with_their_indexes_names_and_sizes() {
         for (line, row) in plain.lines().skip(1).zip(&table) {
             #[allow(clippy::cast_precision_loss)] // One decimal is printed.
             let gibibytes = format!("{:.1} GiB", row.total_bytes as f64 / f64::from(1 << 30));
-            assert_eq!(line, format!("{:>7}{gibibytes:>12}  {}", row.index, row.display_name), "{name}");
+            assert_eq!(
+                line,
+                format!("{:>7}{gibibytes:>12}  {}", row.index, row.display_name),
+                "{name}"
+            );
         }
     }
 }
@@ -199,11 +232,22 @@ fn a_reader_that_goes_away_is_no_error() {
     }
     let (home, iso) = (Home::new(), fixtures::many_files_iso().expect("made"));
     let mut command = home.decant_command(["medium", "ls"]);
-    let mut child = command.arg(&iso).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
+    let mut child = command
+        .arg(&iso)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("starts");
     let mut first = String::new();
-    BufReader::new(child.stdout.take().expect("piped")).read_line(&mut first).expect("a line");
+    BufReader::new(child.stdout.take().expect("piped"))
+        .read_line(&mut first)
+        .expect("a line");
     let output = child.wait_with_output().expect("ends");
-    assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0), "after {first}");
+    assert_eq!(
+        (output.status.code(), output.stderr.len()),
+        (Some(0), 0),
+        "after {first}"
+    );
 }
 
 #[test]
