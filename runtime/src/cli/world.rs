@@ -113,12 +113,17 @@ pub(super) fn run(command: Command) -> Result<(), Failure> {
         }
         Command::Rename(arguments) => {
             let world = arguments.place.world(&arguments.name)?;
-            let renamed = world.worlds().rename(world.name(), &world_name(&arguments.to)?).map_err(failure)?;
+            let renamed = world
+                .worlds()
+                .rename(world.name(), &world_name(&arguments.to)?)
+                .map_err(failure)?;
             Output::Text.line(format!("world {} is now {}", world.name(), renamed.name()))
         }
         Command::Commit(arguments) => {
             let world = arguments.place.world(&arguments.name)?;
-            let base = world.commit_to(&world_name(&arguments.to)?, &SealOptions::default()).map_err(failure)?;
+            let base = world
+                .commit_to(&world_name(&arguments.to)?, &SealOptions::default())
+                .map_err(failure)?;
             sealed(&base, Output::Text)
         }
         Command::Flatten(arguments) => {
@@ -147,13 +152,21 @@ struct NewWorld {
 fn new(arguments: &New) -> Result<(), Failure> {
     let output = Output::new(arguments.json);
     let base = arguments.place.world(&arguments.from)?;
-    let world = base.worlds().fork(&world_name(&arguments.name)?, &base).map_err(failure)?;
+    let world = base
+        .worlds()
+        .fork(&world_name(&arguments.name)?, &base)
+        .map_err(failure)?;
     let registry_bytes = std::fs::metadata(world.registry_path())?.len();
     let mut chain = Vec::new();
     let mut next = Some(base);
     while let Some(layer) = next {
         chain.push(layer.name().to_string());
-        next = layer.conf().parent.as_ref().map(|parent| arguments.place.world(&parent.name)).transpose()?;
+        next = layer
+            .conf()
+            .parent
+            .as_ref()
+            .map(|parent| arguments.place.world(&parent.name))
+            .transpose()?;
     }
     output.line(format!("{:<24}{:<24}{:<14}PATH", "WORLD", "PARENT", "REGISTRY"))?;
     output.line(format!(
@@ -163,7 +176,11 @@ fn new(arguments: &New) -> Result<(), Failure> {
         size(registry_bytes),
         world.path().display()
     ))?;
-    output.line(format!("what {} does not have falls through to {}", world.name(), chain.join(", then ")))?;
+    output.line(format!(
+        "what {} does not have falls through to {}",
+        world.name(),
+        chain.join(", then ")
+    ))?;
     output.document(&NewWorld {
         name: world.name().to_string(),
         path: world.path().display().to_string(),
@@ -176,7 +193,11 @@ fn new(arguments: &New) -> Result<(), Failure> {
 /// Says which digest a world has now.
 fn sealed(world: &World, output: Output) -> Result<(), Failure> {
     let digest = world.conf().digest.as_ref().map(ToString::to_string);
-    output.line(format!("world {} is sealed: {}", world.name(), digest.as_deref().unwrap_or("no digest")))?;
+    output.line(format!(
+        "world {} is sealed: {}",
+        world.name(),
+        digest.as_deref().unwrap_or("no digest")
+    ))?;
     output.document(&serde_json::json!({ "name": world.name().to_string(), "digest": digest }))
 }
 
@@ -190,7 +211,10 @@ struct Differences {
 
 fn diff(arguments: &Diff) -> Result<(), Failure> {
     let output = Output::new(arguments.json);
-    let (old, new) = (arguments.place.world(&arguments.old)?, arguments.place.world(&arguments.new)?);
+    let (old, new) = (
+        arguments.place.world(&arguments.old)?,
+        arguments.place.world(&arguments.new)?,
+    );
     let found = old.diff(&new).map_err(failure)?;
     let differences = Differences {
         old: arguments.old.clone(),
@@ -246,8 +270,16 @@ fn list(arguments: &List) -> Result<(), Failure> {
     let document: Vec<ListedWorld> = listed
         .into_iter()
         .map(|world| match world.conf {
-            Ok(conf) => ListedWorld { name: world.name.to_string(), conf: Some(conf), error: None },
-            Err(error) => ListedWorld { name: world.name.to_string(), conf: None, error: Some(error.to_string()) },
+            Ok(conf) => ListedWorld {
+                name: world.name.to_string(),
+                conf: Some(conf),
+                error: None,
+            },
+            Err(error) => ListedWorld {
+                name: world.name.to_string(),
+                conf: None,
+                error: Some(error.to_string()),
+            },
         })
         .collect();
     output.document(&document)
@@ -260,15 +292,20 @@ fn below_their_parents(listed: &[Listed]) -> Vec<(usize, usize)> {
         listed.iter().position(|world| world.name.as_str() == name)
     };
     let mut shown = Vec::with_capacity(listed.len());
-    let mut todo: Vec<(usize, usize)> =
-        (0..listed.len()).rev().filter(|position| parent(*position).is_none()).map(|position| (0, position)).collect();
+    let mut todo: Vec<(usize, usize)> = (0..listed.len())
+        .rev()
+        .filter(|position| parent(*position).is_none())
+        .map(|position| (0, position))
+        .collect();
     while let Some((depth, position)) = todo.pop() {
         shown.push((depth, position));
         let children = (0..listed.len()).rev().filter(|child| parent(*child) == Some(position));
         todo.extend(children.map(|child| (depth + 1, child)));
     }
     // Worlds whose confs name each other as parents would hide; damage must be seen.
-    let hidden: Vec<usize> = (0..listed.len()).filter(|p| !shown.iter().any(|(_, shown)| shown == p)).collect();
+    let hidden: Vec<usize> = (0..listed.len())
+        .filter(|p| !shown.iter().any(|(_, shown)| shown == p))
+        .collect();
     shown.extend(hidden.into_iter().map(|position| (0, position)));
     shown
 }
