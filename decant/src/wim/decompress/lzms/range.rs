@@ -21,6 +21,8 @@ pub struct Probabilities<const N: usize> {
 struct Chance {
     outcomes: u64,
     zeros: u32,
+    /// As `zeros`, but neither outcome is ever impossible. Kept, for the next decision waits for it.
+    bounded_zeros: u32,
 }
 
 impl<const N: usize> Default for Probabilities<N> {
@@ -31,6 +33,7 @@ impl<const N: usize> Default for Probabilities<N> {
             chances: [Chance {
                 outcomes: 0x5555_5555,
                 zeros: 48,
+                bounded_zeros: 48,
             }; N],
         }
     }
@@ -64,22 +67,20 @@ impl<'i> RangeDecoder<'i> {
             self.code = self.code << 16 | self.word();
         }
         let chance = &mut kind.chances[kind.state & (N - 1)];
-        // Neither outcome is ever impossible.
-        let bound = (self.range >> 6) * chance.zeros.clamp(1, 63);
+        let bound = (self.range >> 6) * chance.bounded_zeros;
         let oldest = (chance.outcomes >> 63) as u32;
-        if self.code < bound {
-            self.range = bound;
-            chance.zeros = chance.zeros.wrapping_add(oldest);
-            chance.outcomes <<= 1;
-            kind.state <<= 1;
-            false
-        } else {
+        let outcome = self.code >= bound;
+        if outcome {
             self.range -= bound;
             self.code -= bound;
             chance.zeros = chance.zeros.wrapping_add(oldest).wrapping_sub(1);
-            chance.outcomes = chance.outcomes << 1 | 1;
-            kind.state = kind.state << 1 | 1;
-            true
+        } else {
+            self.range = bound;
+            chance.zeros = chance.zeros.wrapping_add(oldest);
         }
+        chance.bounded_zeros = chance.zeros.clamp(1, 63);
+        chance.outcomes = chance.outcomes << 1 | u64::from(outcome);
+        kind.state = kind.state << 1 | usize::from(outcome);
+        outcome
     }
 }
