@@ -4,7 +4,6 @@
 //! Source: the white paper's section "Metadata Resource" for security data, dentries and stream entries; wimlib's
 //! documentation for tagged items and for which unnamed stream is which.
 
-use std::collections::HashMap;
 use std::ops::Range;
 
 use zerocopy::FromBytes as _;
@@ -200,20 +199,22 @@ impl Parser<'_> {
     }
 
     fn refuse_duplicates(&self, directory: u32, children: Range<u32>) -> Result<(), WimError> {
-        let mut seen = HashMap::with_capacity(children.len());
-        for child in children {
-            let dentry = self.tree.get(super::DentryId(child));
-            if let Some(first_offset) = seen.insert(dentry.name, dentry.metadata_offset) {
-                return Err(WimError::DuplicateName {
-                    wim: self.wim.to_owned(),
-                    index: self.index,
-                    path: self.path_with(directory, dentry.name),
-                    first_offset,
-                    offset: dentry.metadata_offset,
-                });
-            }
-        }
-        Ok(())
+        // Sorted numbers need the least memory.
+        let mut order: Vec<u32> = children.collect();
+        let dentry = |child: u32| self.tree.get(super::DentryId(child));
+        order.sort_unstable_by(|&a, &b| dentry(a).name.cmp(dentry(b).name).then(a.cmp(&b)));
+        let same = order
+            .windows(2)
+            .map(|pair| (dentry(pair[0]), dentry(pair[1])))
+            .find(|(a, b)| a.name == b.name);
+        let Some((first, second)) = same else { return Ok(()) };
+        Err(WimError::DuplicateName {
+            wim: self.wim.to_owned(),
+            index: self.index,
+            path: self.path_with(directory, first.name),
+            first_offset: first.metadata_offset,
+            offset: second.metadata_offset,
+        })
     }
 
     /// Takes the dentry at `at` with its stream entries; gives the length of all, or `None` at a list's end.

@@ -124,8 +124,7 @@ impl Models {
                 last = Last::Lz;
                 let length = self.length(&mut bits);
                 let offset = offset as usize;
-                check_match(output, position, offset, length)?;
-                copy_match(output, position, offset, length);
+                copy_match(output, position, offset, length)?;
                 position += length;
             } else {
                 let delay = usize::from(last == Last::Delta);
@@ -192,18 +191,6 @@ fn take_repeated<T: Copy>(queue: &mut [T; KEPT_SOURCES], index: usize, delay: us
 #[inline(always)]
 fn push_front<T: Copy>(queue: &mut [T; KEPT_SOURCES]) {
     queue.copy_within(0..KEPT_SOURCES - 1, 1);
-}
-
-#[inline(always)]
-fn check_match(output: &[u8], position: usize, offset: usize, length: usize) -> Result<(), DecompressError> {
-    // Offset 0 becomes usize::MAX: both faults are one comparison.
-    if offset.wrapping_sub(1) >= position {
-        return Err(DecompressError::InvalidOffset { position, offset });
-    }
-    if length > output.len() - position {
-        return Err(DecompressError::InvalidLength { position, length });
-    }
-    Ok(())
 }
 
 /// Copies a delta match: each byte is the one `span` before it plus the difference that the source has there.
