@@ -9,12 +9,11 @@ pub struct RangeDecoder<'i> {
     code: u32,
 }
 
-/// A kind of decision: the chance of each of `N` (a power of two) states, and the state, which is the last outcomes.
+/// A kind of decision: the chance in each of `N` (a power of two) states, which are the last outcomes.
+///
+/// The state itself is kept apart by the caller, so that it can stay in a register.
 #[derive(Debug)]
-pub struct Probabilities<const N: usize> {
-    state: usize,
-    chances: [Chance; N],
-}
+pub struct Chances<const N: usize>([Chance; N]);
 
 /// The last 64 outcomes, and how many of them were 0.
 #[derive(Clone, Copy, Debug)]
@@ -25,17 +24,16 @@ struct Chance {
     bounded_zeros: u32,
 }
 
-impl<const N: usize> Default for Probabilities<N> {
+impl<const N: usize> Default for Chances<N> {
     fn default() -> Self {
         const { assert!(N.is_power_of_two()) };
-        Self {
-            state: 0,
-            chances: [Chance {
+        Self(
+            [Chance {
                 outcomes: 0x5555_5555,
                 zeros: 48,
                 bounded_zeros: 48,
             }; N],
-        }
+        )
     }
 }
 
@@ -59,14 +57,14 @@ impl<'i> RangeDecoder<'i> {
         u16::from_le_bytes(*bytes).into()
     }
 
-    /// The next decision of this kind.
+    /// The next decision of this kind, in this state, which it changes.
     #[inline(always)]
-    pub fn bit<const N: usize>(&mut self, kind: &mut Probabilities<N>) -> bool {
+    pub fn bit<const N: usize>(&mut self, chances: &mut Chances<N>, state: &mut usize) -> bool {
         if self.range <= 0xffff {
             self.range <<= 16;
             self.code = self.code << 16 | self.word();
         }
-        let chance = &mut kind.chances[kind.state & (N - 1)];
+        let chance = &mut chances.0[*state & (N - 1)];
         let bound = (self.range >> 6) * chance.bounded_zeros;
         let oldest = (chance.outcomes >> 63) as u32;
         let outcome = self.code >= bound;
@@ -80,7 +78,7 @@ impl<'i> RangeDecoder<'i> {
         }
         chance.bounded_zeros = chance.zeros.clamp(1, 63);
         chance.outcomes = chance.outcomes << 1 | u64::from(outcome);
-        kind.state = kind.state << 1 | usize::from(outcome);
+        *state = *state << 1 | usize::from(outcome);
         outcome
     }
 }
