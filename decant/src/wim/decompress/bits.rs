@@ -37,7 +37,7 @@ impl<'i> BitReader<'i> {
         if let Some(bytes) = self.rest.first_chunk::<8>() {
             self.buffer |= first_word_on_top(u64::from_le_bytes(*bytes)) >> self.count;
             // Never more than 3, which the mask says to the compiler.
-            let words = (63 - self.count) / 16 & 3;
+            let words = ((63 - self.count) / 16) & 3;
             self.rest = &self.rest[words as usize * 2..];
             self.count += words * 16;
         } else {

@@ -29,7 +29,7 @@ impl<'i> BackwardBits<'i> {
             // The last word is already on top.
             self.buffer |= u64::from_le_bytes(*bytes) >> self.count;
             // Never more than 3, which the mask says to the compiler.
-            let words = (63 - self.count) / 16 & 3;
+            let words = ((63 - self.count) / 16) & 3;
             self.rest = &self.rest[..self.rest.len() - words as usize * 2];
             self.count += words * 16;
         } else {
