@@ -9,7 +9,7 @@ mod oci;
 mod read;
 mod tar;
 mod write;
-mod zstd;
+pub(crate) mod zstd;
 
 use std::path::PathBuf;
 

@@ -22,7 +22,7 @@ use crate::meta::{FileTime, NtMetadata};
 use crate::name::StoredName;
 use crate::removed::{self, Removed};
 use crate::store::table::{MAX_TABLE_BYTES, NameTable, SecurityTable};
-use crate::store::{ExtraKey, MANIFEST, NAMES, REPARSE, RESERVED, SECURITY, STREAMS};
+use crate::store::{ExtraKey, MANIFEST, NAMES, REGISTRY_TABLE, REPARSE, RESERVED, SECURITY, STREAMS};
 use crate::tree::{Dir, FileTree};
 use crate::worlds::{Staging, World, WorldName, Worlds};
 
@@ -409,7 +409,8 @@ impl<'a> Unpacker<'a> {
         };
         match (&components[..], header.kind) {
             ([], EntryKind::Directory) => Ok(()),
-            ([MANIFEST], EntryKind::File) => Ok(()),
+            // Made anew when the world is sealed.
+            ([MANIFEST | REGISTRY_TABLE], EntryKind::File) => Ok(()),
             ([NAMES], EntryKind::File) => {
                 self.names = NameTable::parse(&text(bytes)?, &self.archive.join(NAMES))?;
                 Ok(())

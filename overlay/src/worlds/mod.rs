@@ -9,6 +9,7 @@ mod flatten;
 mod fork;
 pub(crate) mod lock;
 mod name;
+mod verify;
 pub(crate) mod staging;
 mod survey;
 
@@ -32,7 +33,7 @@ use crate::error::{Error, Result, Trying};
 use crate::files;
 use crate::layer::Layer;
 use crate::listing;
-use crate::manifest::{Difference, Digest, FILES, Manifest, SealOptions};
+use crate::manifest::{Digest, FILES, Manifest};
 use crate::probe::{self, FileSystem};
 use crate::removed::Removed;
 use crate::sizes::{Sizes, sizes};
@@ -389,15 +390,5 @@ impl World {
                 found: found.to_string(),
             }),
         }
-    }
-
-    /// Reads every byte and all metadata, and names what is not as it was sealed.
-    ///
-    /// # Errors
-    /// As [`World::stored_manifest`] and [`Manifest::compute`].
-    pub fn verify(&self, options: &SealOptions<'_>) -> Result<Vec<Difference>> {
-        let expected = self.stored_manifest()?;
-        let found = Manifest::compute(&self.path, &self.conf, options)?;
-        Ok(expected.compare(&found))
     }
 }
