@@ -40,11 +40,15 @@ struct HiveKeys<'a> {
 
 impl<'a> HiveKeys<'a> {
     fn new(hive: &Hive<'a>) -> hive::Result<Self> {
-        Ok(Self { walk: Walk::ordered(hive.root()?, Strictness::WalkOn, Order::Canonical) })
+        Ok(Self {
+            walk: Walk::ordered(hive.root()?, Strictness::WalkOn, Order::Canonical),
+        })
     }
 
     fn next(&mut self) -> hive::Result<Option<Record>> {
-        let Some(key) = self.walk.next_key()? else { return Ok(None) };
+        let Some(key) = self.walk.next_key()? else {
+            return Ok(None);
+        };
         let mut values = Vec::new();
         self.walk.values(&key, |value, data| {
             let mut hasher = blake3::Hasher::new();
@@ -57,7 +61,12 @@ impl<'a> HiveKeys<'a> {
         })?;
         values.sort_by(|a, b| upcase::cmp_names(&a.0, &b.0).then_with(|| a.cmp(b)));
         let name = key.name().units().collect();
-        Ok(Some(Record { depth: self.walk.depth(), name, hash: key_hash(&key), values }))
+        Ok(Some(Record {
+            depth: self.walk.depth(),
+            name,
+            hash: key_hash(&key),
+            values,
+        }))
     }
 }
 
@@ -109,14 +118,23 @@ impl<R: Read> TableKeys<R> {
                 Some(line) => line.map_err(|error| Error::io("read", path, error))?,
             };
             self.line += 1;
-            let bad = || Error::Line { path: path.into(), line: self.line, reason: "expected a key or a value".into() };
+            let bad = || Error::Line {
+                path: path.into(),
+                line: self.line,
+                reason: "expected a key or a value".into(),
+            };
             let columns: Vec<&str> = line.split('\t').collect();
             match (&columns[..], &mut self.next) {
                 ([HEADER], None) if self.line == 1 => {}
                 (["K", depth, hash, name], current) => {
                     let depth = depth.parse().map_err(|_| bad())?;
                     let name = unescape(name).ok_or_else(bad)?;
-                    let record = Record { depth, name, hash: (*hash).into(), values: Vec::new() };
+                    let record = Record {
+                        depth,
+                        name,
+                        hash: (*hash).into(),
+                        values: Vec::new(),
+                    };
                     if let Some(done) = current.replace(record) {
                         return Ok(Some(done));
                     }
@@ -153,17 +171,29 @@ impl Place {
 
     /// The path without the root's own name.
     fn path(&self) -> String {
-        self.0.iter().skip(1).map(|name| escape(name)).collect::<Vec<_>>().join("\\")
+        self.0
+            .iter()
+            .skip(1)
+            .map(|name| escape(name))
+            .collect::<Vec<_>>()
+            .join("\\")
     }
 }
 
 /// What of a registry is otherwise than its table says.
 pub(crate) fn compare(table: impl Read, table_path: &Path, registry: &[u8], path: &Path) -> Result<Vec<Difference>> {
-    let refused = |error: hive::Error| Error::Registry { path: path.into(), reason: error.to_string() };
+    let refused = |error: hive::Error| Error::Registry {
+        path: path.into(),
+        reason: error.to_string(),
+    };
     let hive = Hive::open(registry).map_err(refused)?;
     let mut keys = HiveKeys::new(&hive).map_err(refused)?;
     let text = BufReader::new(zstd::Reader::new(BufReader::new(table)));
-    let mut old_keys = TableKeys { lines: text.lines(), next: None, line: 0 };
+    let mut old_keys = TableKeys {
+        lines: text.lines(),
+        next: None,
+        line: 0,
+    };
     let (mut old_place, mut new_place) = (Place::default(), Place::default());
     let mut out = Vec::new();
     let mut next_old = |place: &mut Place| -> Result<Option<Record>> {
@@ -180,7 +210,11 @@ pub(crate) fn compare(table: impl Read, table_path: &Path, registry: &[u8], path
             (None, Some(_)) => Ordering::Greater,
             (Some(_), Some(_)) => old_place.cmp(&new_place),
         };
-        let key = |place: &Place, change| Difference { what: What::RegistryKey, path: place.path(), change };
+        let key = |place: &Place, change| Difference {
+            what: What::RegistryKey,
+            path: place.path(),
+            change,
+        };
         match order {
             Ordering::Less => {
                 out.push(key(&old_place, Change::Missing));
@@ -206,12 +240,20 @@ pub(crate) fn compare(table: impl Read, table_path: &Path, registry: &[u8], path
 }
 
 fn changed(field: String, was: &str, is: &str) -> Change {
-    Change::Changed(vec![FieldChange { field, expected: Some(was.into()), found: Some(is.into()) }])
+    Change::Changed(vec![FieldChange {
+        field,
+        expected: Some(was.into()),
+        found: Some(is.into()),
+    }])
 }
 
 fn values(key: &str, was: &Record, is: &Record, out: &mut Vec<Difference>) {
     let find = |record: &Record, name: &[u16]| {
-        record.values.iter().find(|(other, _)| upcase::eq_names(other, name)).map(|(_, hash)| hash.clone())
+        record
+            .values
+            .iter()
+            .find(|(other, _)| upcase::eq_names(other, name))
+            .map(|(_, hash)| hash.clone())
     };
     // `::` is in no escaped name, so that this is the value's path alone.
     let path = |name: &[u16]| format!("{key}::{}", escape(name));
@@ -221,11 +263,19 @@ fn values(key: &str, was: &Record, is: &Record, out: &mut Vec<Difference>) {
             Some(found) if found == *hash => continue,
             Some(found) => changed("hash of type and data".into(), hash, &found),
         };
-        out.push(Difference { what: What::RegistryValue, path: path(name), change });
+        out.push(Difference {
+            what: What::RegistryValue,
+            path: path(name),
+            change,
+        });
     }
     for (name, _) in &is.values {
         if find(was, name).is_none() {
-            out.push(Difference { what: What::RegistryValue, path: path(name), change: Change::Added });
+            out.push(Difference {
+                what: What::RegistryValue,
+                path: path(name),
+                change: Change::Added,
+            });
         }
     }
 }

@@ -396,7 +396,10 @@ fn verify_names_each_changed_key_and_value_of_the_registry() {
     let root = &roots()[0];
     let worlds = Worlds::open(root.path()).unwrap();
     let mut keys = Node::new("root");
-    keys.key("SOFTWARE\\One").set_dword("number", 1).set_sz("text", "a").set_sz("gone", "x");
+    keys.key("SOFTWARE\\One")
+        .set_dword("number", 1)
+        .set_sz("text", "a")
+        .set_sz("gone", "x");
     keys.key("SOFTWARE\\Gone\\Below").set_dword("number", 1);
     keys.key("SYSTEM\\tab\there").set_dword("", 3);
     let hive = |keys: &Node| keys.to_hive(&WriteOptions::default()).unwrap();
@@ -405,12 +408,21 @@ fn verify_names_each_changed_key_and_value_of_the_registry() {
     let world = staging.commit(conf(), &SealOptions::default()).unwrap();
     assert_eq!(world.verify(&SealOptions::default()).unwrap(), []);
 
-    keys.key("SOFTWARE\\One").set_dword("number", 2).set_dword("added", 1).values.retain(|v| v.name.as_name() != "gone");
+    keys.key("SOFTWARE\\One")
+        .set_dword("number", 2)
+        .set_dword("added", 1)
+        .values
+        .retain(|v| v.name.as_name() != "gone");
     keys.key("SOFTWARE").subkeys.retain(|key| key.name.as_name() != "Gone");
     keys.key("SYSTEM\\new");
     keys.key("SYSTEM\\tab\there").set_class("other");
     std::fs::write(world.registry_path(), hive(&keys)).unwrap();
-    let texts: Vec<_> = world.verify(&SealOptions::default()).unwrap().iter().map(ToString::to_string).collect();
+    let texts: Vec<_> = world
+        .verify(&SealOptions::default())
+        .unwrap()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
     let expected = [
         "changed: registry registry.hiv: ",
         "missing: registry key SOFTWARE\\Gone",
@@ -441,7 +453,11 @@ fn differences_of_two_registries_are_named() {
     keys.key("SOFTWARE\\One").set_dword("number", 1);
     let make = |name: &str, keys: &hive::Node| {
         let staging = worlds.begin(&world_name(name), "").unwrap();
-        std::fs::write(staging.registry_path(), keys.to_hive(&hive::WriteOptions::default()).unwrap()).unwrap();
+        std::fs::write(
+            staging.registry_path(),
+            keys.to_hive(&hive::WriteOptions::default()).unwrap(),
+        )
+        .unwrap();
         staging.commit(conf(), &SealOptions::default()).unwrap()
     };
     let one = make("one", &keys);
@@ -449,5 +465,8 @@ fn differences_of_two_registries_are_named() {
     let two = make("two", &keys);
     let found = one.diff(&two).unwrap().registry;
     let texts: Vec<_> = found.iter().map(ToString::to_string).collect();
-    assert_eq!(texts, ["~ [SOFTWARE\\One] \"number\": dword:00000001 -> dword:00000002"]);
+    assert_eq!(
+        texts,
+        ["~ [SOFTWARE\\One] \"number\": dword:00000001 -> dword:00000002"]
+    );
 }

@@ -5,6 +5,7 @@
 //! bytes, whoever packs it, where and when. What is unpacked must have the digest that it was packed with, or it does not
 //! get a name. The format is specified in `docs/world-format.md`.
 
+mod layout;
 mod oci;
 mod read;
 mod tar;

@@ -9,9 +9,9 @@ mod flatten;
 mod fork;
 pub(crate) mod lock;
 mod name;
-mod verify;
 pub(crate) mod staging;
 mod survey;
+mod verify;
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};

@@ -33,9 +33,13 @@ impl World {
         let place = self.path.join(FILES).join(RESERVED);
         let world = open_root(&self.path).trying("open", &self.path)?;
         let nt = open_dir(&world, &format!("{FILES}/{RESERVED}")).trying("open", &place)?;
-        let Ok(table) = open_file_entry(&nt, REGISTRY_TABLE) else { return Ok(Vec::new()) };
+        let Ok(table) = open_file_entry(&nt, REGISTRY_TABLE) else {
+            return Ok(Vec::new());
+        };
         let path = self.registry_path();
-        let Ok(registry) = std::fs::read(&path) else { return Ok(Vec::new()) };
+        let Ok(registry) = std::fs::read(&path) else {
+            return Ok(Vec::new());
+        };
         match crate::registry::compare(File::from(table), &place.join(REGISTRY_TABLE), &registry, &path) {
             Err(Error::Registry { .. }) => Ok(Vec::new()),
             result => result,
@@ -53,7 +57,11 @@ impl World {
             ![MANIFEST, NAMES, REGISTRY_TABLE, SECURITY].contains(&name.as_str()) && !known.contains(name)
         });
         names.sort();
-        let added = |path| Difference { what: What::Reserved, path, change: Change::Added };
+        let added = |path| Difference {
+            what: What::Reserved,
+            path,
+            change: Change::Added,
+        };
         Ok(names.into_iter().map(added).collect())
     }
 }
