@@ -22,7 +22,7 @@ use crate::manifest::{FILES, Manifest, REGISTRY, SealOptions};
 use crate::meta::{FileTime, NtMetadata, disk};
 use crate::name::{NtPath, escape, unescape};
 use crate::removed::{self, Removed};
-use crate::store::{MANIFEST, RESERVED, WORK};
+use crate::store::{MANIFEST, REGISTRY_TABLE, RESERVED, WORK};
 use crate::tree::{FIXED_TIME, FileTree, make_dir};
 
 pub(crate) const WORLD: &str = "world";
@@ -355,6 +355,11 @@ pub(crate) fn seal(world: &OwnedFd, path: &Path, conf: &mut WorldConf, options: 
     let nt = open_dir_entry(&files, RESERVED).trying("open", &nt_path)?;
     let stored = files::replace(&nt, MANIFEST, manifest.text().as_bytes(), &nt_path, Durable::Later)?;
     disk::set_time(&stored, FIXED_TIME, &nt_path)?;
+    let registry = path.join(REGISTRY);
+    match crate::registry::table(&std::fs::read(&registry).trying("read", &registry)?) {
+        Some(table) => drop(files::replace(&nt, REGISTRY_TABLE, &table, &nt_path, Durable::Later)?),
+        None => drop(rustix::fs::unlinkat(&nt, REGISTRY_TABLE, rustix::fs::AtFlags::empty())),
+    }
     fix_times_below(&nt, &nt_path, 0)?;
     disk::restore_times(&files, &before, &files_path)?;
     let written = conf.write(world.as_fd(), path, Durable::Later)?;
