@@ -31,9 +31,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     std::fs::create_dir_all(directory)?;
     let tree = FileTree::open(directory)?;
     let interrupted = AtomicBool::new(false);
-    let options = Options { threads, progress: &|_| {}, interrupted: &interrupted };
+    let options = Options {
+        threads,
+        progress: &|_| {},
+        interrupted: &interrupted,
+    };
     lay_down(&wim, &metadata, &inventory, &tree, &options)?;
     let total = begun.elapsed();
-    println!("plan {:.3} s, lay down {:.3} s", planned.as_secs_f64(), (total - planned).as_secs_f64());
+    println!(
+        "plan {:.3} s, lay down {:.3} s",
+        planned.as_secs_f64(),
+        (total - planned).as_secs_f64()
+    );
     Ok(())
 }

@@ -87,7 +87,7 @@ fn a_dirty_hive_is_replayed_from_its_log() {
     let recovered = fixtures::rich::dirty_system().expect("built").recovered;
     let source = hive::Hive::open(&recovered).expect("whole");
     let count = |key| hive::count(key, hive::Strictness::Strict).expect("counts").0;
-    assert_eq!(count(system.clone()), count(source.root().expect("a root")));
+    assert_eq!(count(system), count(source.root().expect("a root")));
     assert!(
         system.subkey("Only in the log").expect("reads").is_some(),
         "the log was not applied"

@@ -3,6 +3,9 @@
 //!
 //! Alone in its process: what Linux counts as read is counted for all threads of one.
 
+// What a test measured belongs in its output.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
 use vodka_decant::import::{EditionDetails, Editions, MediumSummary};
 
 /// What this whole process has read so far, by any system call (proc(5), `/proc/pid/io`, rchar).
@@ -19,16 +22,24 @@ fn listing_reads_at_most_4_mib_beside_the_xml_and_the_metadata() {
         return;
     };
     let medium_bytes = std::fs::metadata(&medium).expect("the medium").len();
-    assert!(medium_bytes > 24 << 20, "the medium is too small to show anything: {medium_bytes}");
+    assert!(
+        medium_bytes > 24 << 20,
+        "the medium is too small to show anything: {medium_bytes}"
+    );
 
     let before = read_bytes();
     let editions = Editions::open(&medium).expect("a Windows medium");
     let summary = MediumSummary::new(&editions, "medium.iso");
     let listed = read_bytes() - before;
-    let edition = editions.select(&summary.editions[0].edition).expect("the first edition");
+    let edition = editions
+        .select(&summary.editions[0].edition)
+        .expect("the first edition");
     let wim = &edition.file.wim;
     let xml_bytes = 2 * wim.xml_text().expect("the XML").len() as u64;
-    assert!(listed <= xml_bytes + (4 << 20), "{listed} bytes read for a list, {xml_bytes} of them XML");
+    assert!(
+        listed <= xml_bytes + (4 << 20),
+        "{listed} bytes read for a list, {xml_bytes} of them XML"
+    );
 
     let before = read_bytes();
     let details = EditionDetails::new(&edition).expect("details");

@@ -175,7 +175,6 @@ impl HiveFile {
             Err(rustix::io::Errno::WOULDBLOCK) => return Err(FileError::InUse { path: path.to_owned() }),
             Err(error) => return Err(io_error(path, "lock it")(error.into())),
         }
-        let before = read(path)?;
         let (bytes, recovery) = load(path)?;
         let log_path = log_path(path, ".LOG1");
         let had_log = log_path.exists();
@@ -204,6 +203,7 @@ impl HiveFile {
             had_log,
         };
         if recovery.is_some() {
+            let before = read(path)?;
             let sectors = hive
                 .editor
                 .bytes()

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use hive::format::{BIG_DATA_MINOR_VERSION, data_type};
 use hive::log::recover;
-use hive::reg_export::{ExportOptions, export};
+use hive::reg_export::{ExportOptions, TextForm, export};
 use hive::{
     DiffOptions, Editor, Error, Hive, NameBuf, NewKey, Node, Strictness, WriteOptions, count, diff, rebuild, verify,
 };
@@ -328,6 +328,43 @@ fn mutated_hives_and_logs_never_panic_hang_or_take_much_memory() {
     assert!(peak_kib < 512 * 1024, "{peak}");
     println!(
         "{nr_mutations} mutations, {nr_opened} opened, {nr_recovered} recovered, slowest {slowest:?}, peak {peak}"
+    );
+}
+
+#[test]
+fn mutated_texts_are_read_or_refused_and_never_hang() {
+    let bytes = specimen().to_hive(&WriteOptions::default()).unwrap();
+    let root = Hive::open(&bytes).unwrap().root().unwrap();
+    let forms = [TextForm::Version5, TextForm::Version5Utf8, TextForm::Regedit4];
+    let (mut nr_read, nr_texts) = (0, 400);
+    for nr in 0..nr_texts {
+        let mut random = Random((nr + 1_u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        let options = ExportOptions {
+            form: forms[random.below(3)],
+            whole: random.below(2) == 0,
+            ..Default::default()
+        };
+        let mut text = export(root, &options).unwrap().0;
+        if nr % 4 == 0 {
+            mutate(&mut text, &mut random, false);
+        }
+        for _ in 0..random.below(4) {
+            let at = random.below(text.len());
+            text[at] = b"\"\\[]=-@;,:0fx\r\n\0"[random.below(16)];
+        }
+        let start = time_on_cpu();
+        if let Ok(changes) = hive::reg_import::parse(&text) {
+            nr_read += 1;
+            let made = hive::reg_import::to_hive(&changes, &WriteOptions::default(), |path| Some(path.to_vec()));
+            if let Ok(made) = made {
+                assert!(verify(&made).unwrap().is_sound());
+            }
+        }
+        assert!(time_on_cpu() - start < Duration::from_secs(5));
+    }
+    assert!(
+        nr_read > 40 && nr_read < nr_texts,
+        "{nr_read} of {nr_texts} could be read"
     );
 }
 

@@ -220,6 +220,12 @@ fn a_name_that_is_not_possible_is_refused() {
         assert!(matches!(error, Error::InKey { .. }), "{name:?}: {error}");
     }
     let mut root = Node::new("r");
+    root.class = Some(vec![0; 70_000]);
+    assert!(matches!(
+        root.to_hive(&WriteOptions::default()),
+        Err(Error::InvalidName { .. })
+    ));
+    let mut root = Node::new("r");
     root.subkeys = vec![Node::new("Same"), Node::new("sAME")];
     let error = root.to_hive(&WriteOptions::default()).unwrap_err();
     assert!(error.to_string().contains("two subkeys"), "{error}");

@@ -65,10 +65,18 @@ fn whole(
     change: Change,
     step: fn(Located) -> Step,
 ) -> Result<()> {
-    out.push(Difference { what: What::Entry, path: located.nt_path.to_string(), change: change.clone() });
+    out.push(Difference {
+        what: What::Entry,
+        path: located.nt_path.to_string(),
+        change: change.clone(),
+    });
     for stream in layers.streams(&located.nt_path)? {
         let path = format!("{}::{}", located.nt_path, stream.name);
-        out.push(Difference { what: What::Stream, path, change: change.clone() });
+        out.push(Difference {
+            what: What::Stream,
+            path,
+            change: change.clone(),
+        });
     }
     if located.kind() == Kind::Directory {
         todo.extend(layers.children(located)?.into_iter().rev().map(step));
@@ -114,28 +122,46 @@ fn same_place(a_layers: &Layers, a: &Located, b_layers: &Layers, b: &Located) ->
     !a.is_empty() && a.iter().all(Option::is_some) && a == b
 }
 
-fn entry(
-    expected: &Layers,
-    old: &Located,
-    found: &Layers,
-    new: &Located,
-    out: &mut Vec<Difference>,
-) -> Result<()> {
+fn entry(expected: &Layers, old: &Located, found: &Layers, new: &Located, out: &mut Vec<Difference>) -> Result<()> {
     let (was, is) = (expected.entry(old)?, found.entry(new)?);
     let mut fields = Vec::new();
     let mut field = |name: &str, was: Option<String>, is: Option<String>| {
         if was != is {
-            fields.push(FieldChange { field: name.into(), expected: was, found: is });
+            fields.push(FieldChange {
+                field: name.into(),
+                expected: was,
+                found: is,
+            });
         }
     };
     let kind = |kind: Kind| Some(if kind == Kind::File { "file" } else { "directory" }.to_owned());
     field("kind", kind(old.kind()), kind(new.kind()));
     field("name", name(&was), name(&is));
-    field("attributes", Some(format!("{:08x}", was.meta.attributes)), Some(format!("{:08x}", is.meta.attributes)));
-    field("created", Some(was.meta.created.to_string()), Some(is.meta.created.to_string()));
-    field("written", Some(was.meta.written.to_string()), Some(is.meta.written.to_string()));
-    field("changed", was.meta.changed.map(|t| t.to_string()), is.meta.changed.map(|t| t.to_string()));
-    field("security", was.meta.security.map(|id| id.to_string()), is.meta.security.map(|id| id.to_string()));
+    field(
+        "attributes",
+        Some(format!("{:08x}", was.meta.attributes)),
+        Some(format!("{:08x}", is.meta.attributes)),
+    );
+    field(
+        "created",
+        Some(was.meta.created.to_string()),
+        Some(is.meta.created.to_string()),
+    );
+    field(
+        "written",
+        Some(was.meta.written.to_string()),
+        Some(is.meta.written.to_string()),
+    );
+    field(
+        "changed",
+        was.meta.changed.map(|t| t.to_string()),
+        is.meta.changed.map(|t| t.to_string()),
+    );
+    field(
+        "security",
+        was.meta.security.map(|id| id.to_string()),
+        is.meta.security.map(|id| id.to_string()),
+    );
     let tag = |entry: &Entry| entry.meta.reparse_tag.map(|tag| format!("{tag:08x}"));
     field("tag", tag(&was), tag(&is));
     let short = |entry: &Entry| entry.meta.short_name.as_ref().map(ToString::to_string);
@@ -148,17 +174,29 @@ fn entry(
         field("reparse", reparse(expected, old)?, reparse(found, new)?);
     }
     if old.kind() == Kind::File && new.kind() == Kind::File {
-        field("size", Some(was.size_bytes.to_string()), Some(is.size_bytes.to_string()));
+        field(
+            "size",
+            Some(was.size_bytes.to_string()),
+            Some(is.size_bytes.to_string()),
+        );
         if was.size_bytes == is.size_bytes {
             let (a, b) = (expected.open_located(old)?, found.open_located(new)?);
             if let Some(at) = first_difference(&a, &b, Path::new(&new.nt_path.to_string()))? {
-                field("content", Some(format!("as it was up to byte {at}")), Some("otherwise from there".into()));
+                field(
+                    "content",
+                    Some(format!("as it was up to byte {at}")),
+                    Some("otherwise from there".into()),
+                );
             }
         }
     }
     if !fields.is_empty() {
         let path = new.nt_path.to_string();
-        out.push(Difference { what: What::Entry, path, change: Change::Changed(fields) });
+        out.push(Difference {
+            what: What::Entry,
+            path,
+            change: Change::Changed(fields),
+        });
     }
     if was.meta.extra.is_some() || is.meta.extra.is_some() {
         streams(expected, &old.nt_path, found, &new.nt_path, out)?;
@@ -170,18 +208,19 @@ fn name(entry: &Entry) -> Option<String> {
     Some(entry.name().to_string())
 }
 
-fn streams(
-    expected: &Layers,
-    old: &NtPath,
-    found: &Layers,
-    new: &NtPath,
-    out: &mut Vec<Difference>,
-) -> Result<()> {
+fn streams(expected: &Layers, old: &NtPath, found: &Layers, new: &NtPath, out: &mut Vec<Difference>) -> Result<()> {
     let (was, is) = (expected.streams(old)?, found.streams(new)?);
     for stream in &was {
         let path = format!("{new}::{}", stream.name);
-        let Some(other) = is.iter().find(|other| crate::upcase::eq_names(other.name.units(), stream.name.units())) else {
-            out.push(Difference { what: What::Stream, path, change: Change::Missing });
+        let Some(other) = is
+            .iter()
+            .find(|other| crate::upcase::eq_names(other.name.units(), stream.name.units()))
+        else {
+            out.push(Difference {
+                what: What::Stream,
+                path,
+                change: Change::Missing,
+            });
             continue;
         };
         let mut fields = Vec::new();
@@ -192,7 +231,10 @@ fn streams(
                 found: Some(other.size_bytes.to_string()),
             });
         } else {
-            let (a, b) = (expected.open_stream(old, &stream.name)?, found.open_stream(new, &other.name)?);
+            let (a, b) = (
+                expected.open_stream(old, &stream.name)?,
+                found.open_stream(new, &other.name)?,
+            );
             if let Some(at) = first_difference(&a, &b, Path::new(&path))? {
                 fields.push(FieldChange {
                     field: "content".into(),
@@ -202,13 +244,24 @@ fn streams(
             }
         }
         if !fields.is_empty() {
-            out.push(Difference { what: What::Stream, path, change: Change::Changed(fields) });
+            out.push(Difference {
+                what: What::Stream,
+                path,
+                change: Change::Changed(fields),
+            });
         }
     }
     for stream in &is {
-        if !was.iter().any(|other| crate::upcase::eq_names(other.name.units(), stream.name.units())) {
+        if !was
+            .iter()
+            .any(|other| crate::upcase::eq_names(other.name.units(), stream.name.units()))
+        {
             let path = format!("{new}::{}", stream.name);
-            out.push(Difference { what: What::Stream, path, change: Change::Added });
+            out.push(Difference {
+                what: What::Stream,
+                path,
+                change: Change::Added,
+            });
         }
     }
     Ok(())
@@ -221,7 +274,10 @@ pub(crate) fn first_difference(a: &File, b: &File, place: &Path) -> Result<Optio
     loop {
         let read = read_full(a, &mut one, place)?;
         let other = read_full(b, &mut two, place)?;
-        let (x, y) = (one.get(..read).unwrap_or_default(), two.get(..other).unwrap_or_default());
+        let (x, y) = (
+            one.get(..read).unwrap_or_default(),
+            two.get(..other).unwrap_or_default(),
+        );
         if x != y {
             let same = x.iter().zip(y).take_while(|(x, y)| x == y).count();
             return Ok(Some(at + same as u64));

@@ -19,7 +19,12 @@ fn read(layers: &Layers, at: &str) -> String {
 }
 
 fn names(layers: &Layers, at: &str) -> Vec<String> {
-    layers.read_dir(&path(at)).unwrap().iter().map(|entry| entry.name().to_string()).collect()
+    layers
+        .read_dir(&path(at))
+        .unwrap()
+        .iter()
+        .map(|entry| entry.name().to_string())
+        .collect()
 }
 
 fn fork_of(worlds: &Worlds, base: &World, name: &str) -> (World, Layers) {
@@ -29,7 +34,12 @@ fn fork_of(worlds: &Worlds, base: &World, name: &str) -> (World, Layers) {
 }
 
 fn differences(base: &World, other: &World) -> Vec<String> {
-    base.diff(other).unwrap().files.iter().map(ToString::to_string).collect()
+    base.diff(other)
+        .unwrap()
+        .files
+        .iter()
+        .map(ToString::to_string)
+        .collect()
 }
 
 #[test]
@@ -57,33 +67,59 @@ fn a_first_change_brings_bytes_metadata_streams_and_all_names_along() {
         let (fork, layers) = fork_of(&worlds, &base, "fork");
 
         // A file with two names, each of which shows the change.
-        layers.open_file_to_write(&path("Windows\\System32\\it.dll")).unwrap().write_all(b"ZM").unwrap();
+        layers
+            .open_file_to_write(&path("Windows\\System32\\it.dll"))
+            .unwrap()
+            .write_all(b"ZM")
+            .unwrap();
         assert_eq!(read(&layers, "Windows\\WinSxS\\long name of it.dll"), "ZM linked");
         let own = fork.layer().unwrap();
         let one = own.metadata(&path("Windows\\System32\\it.dll")).unwrap().unwrap();
         let two = own.metadata(&path("Windows\\WinSxS\\LONGNA~1.DLL")).unwrap().unwrap();
         assert_eq!((one.ino, one.links), (two.ino, 2));
         assert_eq!(two.meta.short_name.unwrap().units(), units("LONGNA~1.DLL"));
-        assert_eq!(own.security(one.meta.security.unwrap()).as_deref(), Some(&b"\x01\0\x04\x80trusted"[..]));
+        assert_eq!(
+            own.security(one.meta.security.unwrap()).as_deref(),
+            Some(&b"\x01\0\x04\x80trusted"[..])
+        );
 
         // Streams and reparse data.
         let streams = path("Windows\\System32\\streams.txt");
         let zone = StreamName::new(&units("zone.IDENTIFIER")).unwrap();
-        layers.create_stream(&streams, &zone).unwrap().write_all(b"other").unwrap();
+        layers
+            .create_stream(&streams, &zone)
+            .unwrap()
+            .write_all(b"other")
+            .unwrap();
         let mut text = String::new();
-        layers.open_stream(&streams, &zone).unwrap().read_to_string(&mut text).unwrap();
+        layers
+            .open_stream(&streams, &zone)
+            .unwrap()
+            .read_to_string(&mut text)
+            .unwrap();
         assert_eq!((text.as_str(), layers.streams(&streams).unwrap().len()), ("other", 3));
-        layers.set_metadata(&path("Program Files\\junction"), &{
-            let mut changed = layers.metadata(&path("Program Files\\junction")).unwrap().unwrap().meta;
-            changed.attributes |= attributes::HIDDEN;
-            changed
-        })
-        .unwrap();
-        assert_eq!(layers.reparse_data(&path("Program Files\\junction")).unwrap().unwrap(), b"/\0etc");
+        layers
+            .set_metadata(&path("Program Files\\junction"), &{
+                let mut changed = layers.metadata(&path("Program Files\\junction")).unwrap().unwrap().meta;
+                changed.attributes |= attributes::HIDDEN;
+                changed
+            })
+            .unwrap();
+        assert_eq!(
+            layers.reparse_data(&path("Program Files\\junction")).unwrap().unwrap(),
+            b"/\0etc"
+        );
 
         // Case twins come together: the group is one layer's.
-        layers.open_file_to_write(&path("ReadMe")).unwrap().write_all(b"TEXT").unwrap();
-        assert_eq!((read(&layers, "ReadMe"), read(&layers, "README")), ("TEXT 2".into(), "text 1".into()));
+        layers
+            .open_file_to_write(&path("ReadMe"))
+            .unwrap()
+            .write_all(b"TEXT")
+            .unwrap();
+        assert_eq!(
+            (read(&layers, "ReadMe"), read(&layers, "README")),
+            ("TEXT 2".into(), "text 1".into())
+        );
         assert_eq!(names(&layers, "\\").len(), 7);
 
         // Of all this, nothing but what was changed is different, directories' times included.
@@ -100,7 +136,11 @@ fn a_first_change_brings_bytes_metadata_streams_and_all_names_along() {
         for (found, start) in found.iter().zip(starts) {
             assert!(found.starts_with(start), "{found:?} is not {start:?}");
         }
-        assert!(found[2].ends_with("content is otherwise from there, expected as it was up to byte 0"), "{}", found[2]);
+        assert!(
+            found[2].ends_with("content is otherwise from there, expected as it was up to byte 0"),
+            "{}",
+            found[2]
+        );
         assert_eq!(picture(base.path()), before, "the parent has changed");
     }
 }
@@ -116,8 +156,16 @@ fn one_of_several_case_twins_can_go_and_the_others_stay() {
     assert_eq!(read(&layers, "README"), "text 1");
     assert_eq!(read(&layers, "readme"), "text 0");
     assert_eq!(read(&layers, "ReadMe"), "text 1", "the first of those that are left");
-    layers.rename(&path("readme"), &path("Windows\\moved"), Replace::No).unwrap();
-    assert_eq!(names(&layers, "\\").iter().filter(|name| name.eq_ignore_ascii_case("readme")).count(), 1);
+    layers
+        .rename(&path("readme"), &path("Windows\\moved"), Replace::No)
+        .unwrap();
+    assert_eq!(
+        names(&layers, "\\")
+            .iter()
+            .filter(|name| name.eq_ignore_ascii_case("readme"))
+            .count(),
+        1
+    );
     layers.remove(&path("README")).unwrap();
     assert!(layers.metadata(&path("readme")).unwrap().is_none());
     assert_eq!(read(&layers, "Windows\\moved"), "text 0");
@@ -138,12 +186,26 @@ fn a_mark_hides_one_path_and_a_directory_made_again_is_opaque() {
     }
     assert!(matches!(layers.remove(&path("Windows")), Err(Error::NotEmpty { .. })));
     layers.remove(&path("windows\\SYSTEM32")).unwrap();
-    assert_eq!(read(&layers, "Windows\\WinSxS\\long name of it.dll"), "MZ linked", "the other name stays");
-    assert_eq!(std::fs::read_to_string(fork.path().join("removed")).unwrap(), "Windows\\System32\n");
-    layers.create_dir(&path("Windows\\system32"), &meta(attributes::DIRECTORY, 0)).unwrap();
+    assert_eq!(
+        read(&layers, "Windows\\WinSxS\\long name of it.dll"),
+        "MZ linked",
+        "the other name stays"
+    );
+    assert_eq!(
+        std::fs::read_to_string(fork.path().join("removed")).unwrap(),
+        "Windows\\System32\n"
+    );
+    layers
+        .create_dir(&path("Windows\\system32"), &meta(attributes::DIRECTORY, 0))
+        .unwrap();
     assert_eq!(names(&layers, "Windows\\System32"), [""; 0]);
-    layers.rename(&path("Windows\\WinSxS"), &path("Windows\\System32\\moved"), Replace::No).unwrap();
-    assert_eq!(names(&layers, "Windows\\System32\\MOVED"), ["large.bin", "long name of it.dll"]);
+    layers
+        .rename(&path("Windows\\WinSxS"), &path("Windows\\System32\\moved"), Replace::No)
+        .unwrap();
+    assert_eq!(
+        names(&layers, "Windows\\System32\\MOVED"),
+        ["large.bin", "long name of it.dll"]
+    );
     assert!(layers.metadata(&path("Windows\\WinSxS")).unwrap().is_none());
     assert!(matches!(
         layers.rename(&path("Windows"), &path("Windows\\System32\\x"), Replace::No),
@@ -154,7 +216,12 @@ fn a_mark_hides_one_path_and_a_directory_made_again_is_opaque() {
     let mut fork = fork;
     fork.seal(&SealOptions::default()).unwrap();
     assert_eq!(fork.verify(&SealOptions::default()).unwrap(), []);
-    assert!(fork.stored_manifest().unwrap().text().contains("\nr\tWindows\\System32\n"));
+    assert!(
+        fork.stored_manifest()
+            .unwrap()
+            .text()
+            .contains("\nr\tWindows\\System32\n")
+    );
     assert!(matches!(Layers::open(&fork, Access::Write), Err(Error::Sealed { .. })));
     let layers = Layers::open(&fork, Access::Read).unwrap();
     assert!(matches!(layers.remove(&path("readme")), Err(Error::ReadOnly { .. })));
@@ -170,10 +237,19 @@ fn a_short_name_is_found_through_the_layers_and_no_hidden_one() {
     let mut with = meta(attributes::ARCHIVE, 0);
     with.short_name = ShortName::new(&units("OWN~1.TXT")).ok();
     layers.create_file(&path("progra~1\\own name.text"), &with).unwrap();
-    assert_eq!(layers.spelled(&path("PROGRA~1\\own~1.txt")).unwrap(), Some(path("Program Files\\own name.text")));
-    layers.rename(&path("progra~1"), &path("Programs"), Replace::No).unwrap();
+    assert_eq!(
+        layers.spelled(&path("PROGRA~1\\own~1.txt")).unwrap(),
+        Some(path("Program Files\\own name.text"))
+    );
+    layers
+        .rename(&path("progra~1"), &path("Programs"), Replace::No)
+        .unwrap();
     assert!(layers.spelled(&path("Program Files")).unwrap().is_none());
-    assert_eq!(layers.spelled(&path("progra~1")).unwrap(), Some(path("Programs")), "our rename keeps the short name");
+    assert_eq!(
+        layers.spelled(&path("progra~1")).unwrap(),
+        Some(path("Programs")),
+        "our rename keeps the short name"
+    );
 }
 
 #[test]
@@ -182,10 +258,19 @@ fn another_parent_than_the_one_it_was_forked_from_is_refused() {
     let worlds = Worlds::open(root.path()).unwrap();
     let base = small_world(&worlds, "base", Order::Forward, true);
     let fork = worlds.fork(&world_name("fork"), &base).unwrap();
-    assert!(matches!(worlds.fork(&world_name("x"), &fork), Err(Error::NotSealed { .. })));
-    assert!(matches!(worlds.fork(&world_name("base"), &base), Err(Error::WorldExists { .. })));
+    assert!(matches!(
+        worlds.fork(&world_name("x"), &fork),
+        Err(Error::NotSealed { .. })
+    ));
+    assert!(matches!(
+        worlds.fork(&world_name("base"), &base),
+        Err(Error::WorldExists { .. })
+    ));
     let held = Layers::open(&fork, Access::Read).unwrap();
-    assert!(matches!(worlds.remove(&world_name("base")), Err(Error::WorldInUse { .. })));
+    assert!(matches!(
+        worlds.remove(&world_name("base")),
+        Err(Error::WorldInUse { .. })
+    ));
     drop(held);
     let conf = base.path().join("world.conf");
     let text = std::fs::read_to_string(&conf).unwrap();
@@ -193,7 +278,10 @@ fn another_parent_than_the_one_it_was_forked_from_is_refused() {
     let mut other = digest.clone();
     other.replace_range(7..8, if &digest[7..8] == "0" { "1" } else { "0" });
     std::fs::write(&conf, text.replace(&digest, &other)).unwrap();
-    assert!(matches!(Layers::open(&fork, Access::Read), Err(Error::ParentChanged { .. })));
+    assert!(matches!(
+        Layers::open(&fork, Access::Read),
+        Err(Error::ParentChanged { .. })
+    ));
 }
 
 #[test]
@@ -203,20 +291,38 @@ fn a_chain_of_parents_that_is_a_cycle_ends() {
     let base = small_world(&worlds, "base", Order::Forward, true);
     let conf = base.path().join("world.conf");
     let text = std::fs::read_to_string(&conf).unwrap();
-    let parent = format!("\n[parent]\nname = \"base\"\ndigest = \"{}\"\n", base.conf().digest.unwrap());
+    let parent = format!(
+        "\n[parent]\nname = \"base\"\ndigest = \"{}\"\n",
+        base.conf().digest.unwrap()
+    );
     std::fs::write(&conf, text + &parent).unwrap();
     let base = worlds.world(&world_name("base")).unwrap();
-    assert!(matches!(Layers::open(&base, Access::Read), Err(Error::TooManyLayers { .. })));
+    assert!(matches!(
+        Layers::open(&base, Access::Read),
+        Err(Error::TooManyLayers { .. })
+    ));
 }
 
 /// A fork with some changes of each kind.
 fn changed_fork(worlds: &Worlds, base: &World, name: &str) -> World {
     let (fork, layers) = fork_of(worlds, base, name);
     layers.remove(&path("Windows\\Panther\\unattend.xml")).unwrap();
-    layers.open_file_to_write(&path("Windows\\System32\\it.dll")).unwrap().write_all(b"ZM").unwrap();
-    layers.rename(&path("a:003ab"), &path("Windows\\renamed"), Replace::No).unwrap();
-    layers.create_dir(&path("new"), &meta(attributes::DIRECTORY, 1)).unwrap();
-    layers.create_file(&path("new\\file"), &meta(attributes::ARCHIVE, 2)).unwrap().write_all(b"new").unwrap();
+    layers
+        .open_file_to_write(&path("Windows\\System32\\it.dll"))
+        .unwrap()
+        .write_all(b"ZM")
+        .unwrap();
+    layers
+        .rename(&path("a:003ab"), &path("Windows\\renamed"), Replace::No)
+        .unwrap();
+    layers
+        .create_dir(&path("new"), &meta(attributes::DIRECTORY, 1))
+        .unwrap();
+    layers
+        .create_file(&path("new\\file"), &meta(attributes::ARCHIVE, 2))
+        .unwrap()
+        .write_all(b"new")
+        .unwrap();
     layers.link(&path("new\\file"), &path("new\\second name")).unwrap();
     drop(layers);
     fork
@@ -229,7 +335,9 @@ fn what_is_flattened_or_committed_shows_what_the_fork_showed() {
         let base = small_world(&worlds, "base", Order::Forward, true);
         let before = picture(base.path());
         let mut fork = changed_fork(&worlds, &base, "fork");
-        let committed = fork.commit_to(&world_name("committed"), &SealOptions::default()).unwrap();
+        let committed = fork
+            .commit_to(&world_name("committed"), &SealOptions::default())
+            .unwrap();
         assert_eq!(committed.conf().parent, None);
         assert_eq!(committed.conf().source, base.conf().source);
         assert_eq!(differences(&fork, &committed), [""; 0]);
@@ -253,7 +361,10 @@ fn a_flat_copy_of_a_base_has_the_digest_of_the_base() {
     let worlds = Worlds::open(root.path()).unwrap();
     let base = small_world(&worlds, "base", Order::Forward, true);
     let copy = base.commit_to(&world_name("copy"), &SealOptions::default()).unwrap();
-    let names: Vec<_> = base.stored_manifest().unwrap().compare(&copy.stored_manifest().unwrap());
+    let names: Vec<_> = base
+        .stored_manifest()
+        .unwrap()
+        .compare(&copy.stored_manifest().unwrap());
     assert_eq!(names, []);
     assert_eq!(copy.conf().digest, base.conf().digest);
 }
@@ -273,7 +384,10 @@ fn differences_of_files_and_registries_are_named() {
         "missing: Windows\\Panther\\unattend.xml",
         "added: Windows\\renamed",
     ] {
-        assert!(found.iter().any(|found| found == expected), "{expected} is not in {found:#?}");
+        assert!(
+            found.iter().any(|found| found == expected),
+            "{expected} is not in {found:#?}"
+        );
     }
     std::fs::write(fork.registry_path(), b"no hive").unwrap();
     assert!(matches!(base.diff(&fork), Err(Error::Registry { .. })));
@@ -298,7 +412,9 @@ fn child() {
 
 #[test]
 fn a_kill_at_any_moment_leaves_each_world_whole_or_absent() {
-    let root = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+    let root = tempfile::tempdir_in("/dev/shm")
+        .or_else(|_| tempfile::tempdir())
+        .unwrap();
     let worlds = Worlds::open(root.path()).unwrap();
     let base = small_world(&worlds, "base", Order::Forward, true);
     let before = picture(base.path());
@@ -354,7 +470,10 @@ fn a_kill_at_any_moment_leaves_each_world_whole_or_absent() {
     }
     println!("after 50 kills: {forks} forks, {flat} flattened, {committed} committed worlds were there, each whole");
     worlds.sweep().unwrap();
-    let mut left: Vec<_> = std::fs::read_dir(root.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    let mut left: Vec<_> = std::fs::read_dir(root.path())
+        .unwrap()
+        .map(|e| e.unwrap().file_name())
+        .collect();
     left.sort();
     assert_eq!(left, [".locks", "base", "right"]);
     assert_eq!(right.verify(&SealOptions::default()).unwrap(), []);

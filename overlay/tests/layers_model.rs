@@ -314,7 +314,7 @@ fn run(seed: u64, operations: usize, every: usize) {
                 ("write", said(got), expected)
             }
             52..58 => {
-                let new = attributes::HIDDEN | (at as u32 & 1);
+                let new = attributes::HIDDEN | u32::from(at % 2 == 1);
                 let expected = match model.entries.get_mut(&folded(&one)) {
                     None => Said::Missing,
                     Some((_, Node::Directory(attributes))) => {

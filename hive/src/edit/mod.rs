@@ -179,7 +179,6 @@ impl<B: Buffer> Editor<B> {
     /// # Panics
     /// Never: the buffer was opened as a hive and is one after each change.
     #[must_use]
-    #[allow(clippy::expect_used)]
     pub fn hive(&self) -> Hive<'_> {
         Hive::from_checked(self.buffer.bytes()).expect("the buffer was opened as a hive")
     }
@@ -372,19 +371,18 @@ impl<B: Buffer> Editor<B> {
     /// Moves bytes within the content of a cell.
     fn shift(&mut self, cell: u32, from: std::ops::Range<usize>, to: usize) -> Result<()> {
         let base = Self::content_at(cell);
-        let len = from.len();
-        let moved = self
-            .buffer
-            .bytes()
-            .get(base + from.start..base + from.end)
-            .map(<[u8]>::to_vec);
-        let moved = moved.ok_or(Error::CellOutside {
-            what: "a list",
-            offset: base as u64,
-            bins_bytes: self.buffer.bytes().len() as u64,
-        })?;
-        debug_assert_eq!(moved.len(), len);
-        self.write(base + to, &moved)
+        let (from, to) = (base + from.start..base + from.end, base + to);
+        let len = self.buffer.bytes().len();
+        if from.start > from.end || from.end.max(to + from.len()) > len {
+            return Err(Error::CellOutside {
+                what: "a list",
+                offset: base as u64,
+                bins_bytes: len as u64,
+            });
+        }
+        self.touch(to, from.len());
+        self.buffer.bytes_mut().copy_within(from, to);
+        Ok(())
     }
 
     /// The length of a cell's content in bytes.

@@ -27,7 +27,11 @@ impl World {
     /// [`Error::WorldExists`], [`Error::WorldInUse`], what Linux says, and damage of a layer.
     pub fn commit_to(&self, name: &WorldName, options: &SealOptions<'_>) -> Result<World> {
         // A world that can change is held alone, so that what is committed is one moment of it.
-        let hold = if self.conf.digest.is_some() { Hold::Shared } else { Hold::Alone };
+        let hold = if self.conf.digest.is_some() {
+            Hold::Shared
+        } else {
+            Hold::Alone
+        };
         let lock = WorldLock::take(&self.worlds, &self.name, hold, "a commit of it")?;
         let layers = Layers::open_held(self, Access::Read, Some(lock))?;
         let staging = self.worlds.begin(name, "")?;
@@ -45,7 +49,10 @@ impl World {
         let children = self.worlds.children(&self.name)?;
         if !children.is_empty() {
             let children = children.iter().map(ToString::to_string).collect();
-            return Err(Error::WorldHasChildren { name: self.name.to_string(), children });
+            return Err(Error::WorldHasChildren {
+                name: self.name.to_string(),
+                children,
+            });
         }
         let layers = Layers::open_held(self, Access::Read, None)?;
         let staging = Staging::open_aside(&self.worlds, &self.name, lock)?;
@@ -65,9 +72,14 @@ impl World {
         let path = staging.path();
         let world = open_root(&path).trying("open", &path)?;
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC;
-        let mut to = File::from(open_entry(&world, REGISTRY, flags, FILE_MODE).trying("make", staging.registry_path())?);
+        let mut to =
+            File::from(open_entry(&world, REGISTRY, flags, FILE_MODE).trying("make", staging.registry_path())?);
         copy_bytes(&from, &mut to, &staging.registry_path())?;
-        let mut conf = WorldConf { parent: None, digest: None, ..self.conf.clone() };
+        let mut conf = WorldConf {
+            parent: None,
+            digest: None,
+            ..self.conf.clone()
+        };
         let mut parent = self.conf.parent.clone();
         while let Some(above) = parent {
             let name = WorldName::new(&above.name).map_err(Error::WorldName)?;
@@ -116,9 +128,14 @@ pub(crate) fn lay_down(layers: &Layers, tree: &FileTree) -> Result<()> {
         // In path order, so that the first name of a file is the first that comes.
         let mut children = layers.children(&at)?;
         children.sort_by(|a, b| a.nt_path.cmp(&b.nt_path));
-        let names: Vec<NtName> = children.iter().filter_map(|child| child.nt_path.name().cloned()).collect();
-        let names = stored_names(&names)
-            .map_err(|source| Error::Name { place: at.nt_path.to_string(), source })?;
+        let names: Vec<NtName> = children
+            .iter()
+            .filter_map(|child| child.nt_path.name().cloned())
+            .collect();
+        let names = stored_names(&names).map_err(|source| Error::Name {
+            place: at.nt_path.to_string(),
+            source,
+        })?;
         for (child, stored) in children.into_iter().zip(names) {
             let entry = layers.entry(&child)?;
             if child.kind() == Kind::Directory {
@@ -161,14 +178,18 @@ pub(crate) fn lay_down(layers: &Layers, tree: &FileTree) -> Result<()> {
 }
 
 fn lay_down_file(layers: &Layers, tree: &FileTree, group: Group) -> Result<()> {
-    let Some(((dir, stored), others)) = group.names.split_first() else { return Ok(()) };
+    let Some(((dir, stored), others)) = group.names.split_first() else {
+        return Ok(());
+    };
     let mut meta = adopted(layers, tree, &group.source, &group.entry, &group.first_path)?;
     meta.short_owner = group.short_owner.filter(|_| !others.is_empty());
     let mut file = tree.create_file(dir, stored, group.entry.size_bytes)?;
     let path = file.path().to_owned();
     copy_bytes(&layers.open_located(&group.source)?, file.file_mut(), &path)?;
     tree.finish_file(file, &meta, None)?;
-    others.iter().try_for_each(|(other_dir, other)| tree.link((dir, stored), (other_dir, other)))
+    others
+        .iter()
+        .try_for_each(|(other_dir, other)| tree.link((dir, stored), (other_dir, other)))
 }
 
 /// An entry's metadata for the new tree, with its descriptor, streams and reparse data put there.
@@ -189,7 +210,11 @@ fn adopted(layers: &Layers, tree: &FileTree, located: &Located, entry: &Entry, p
         for stream in layers.streams(&located.nt_path)? {
             let mut file = tree.create_stream(key, &stream.name, stream.size_bytes)?;
             let at = file.path().to_owned();
-            copy_bytes(&layers.open_stream(&located.nt_path, &stream.name)?, file.file_mut(), &at)?;
+            copy_bytes(
+                &layers.open_stream(&located.nt_path, &stream.name)?,
+                file.file_mut(),
+                &at,
+            )?;
             tree.finish_stream(file, None)?;
         }
     }

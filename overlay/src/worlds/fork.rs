@@ -106,9 +106,16 @@ impl World {
                 path: path.into(),
                 reason: error.to_string(),
             };
-            let old = hive::Hive::open(&old).and_then(|hive| hive.root()).map_err(|e| refused(&old_path, e))?;
-            let new = hive::Hive::open(&new).and_then(|hive| hive.root()).map_err(|e| refused(&new_path, e))?;
-            let options = hive::diff::DiffOptions { times: false, attributes: true };
+            let old = hive::Hive::open(&old)
+                .and_then(|hive| hive.root())
+                .map_err(|e| refused(&old_path, e))?;
+            let new = hive::Hive::open(&new)
+                .and_then(|hive| hive.root())
+                .map_err(|e| refused(&new_path, e))?;
+            let options = hive::diff::DiffOptions {
+                times: false,
+                attributes: true,
+            };
             hive::diff::diff(old, new, options, &mut |difference| {
                 registry.push(difference);
                 Ok(())

@@ -234,11 +234,11 @@ impl Worlds {
     pub fn sweep(&self) -> Result<Vec<String>> {
         let mut cleared = Vec::new();
         for (entry, _) in listing::raw(&self.fd, &self.root)? {
-            let stem = entry
-                .strip_prefix('.')
-                .and_then(|name| [".import", ".removed", ".flatten"]
+            let stem = entry.strip_prefix('.').and_then(|name| {
+                [".import", ".removed", ".flatten"]
                     .iter()
-                    .find_map(|suffix| name.strip_suffix(suffix)));
+                    .find_map(|suffix| name.strip_suffix(suffix))
+            });
             let Some(Ok(name)) = stem.map(WorldName::new) else {
                 continue;
             };

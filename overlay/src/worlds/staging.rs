@@ -105,7 +105,16 @@ impl Staging {
         make_dir(&world, FILES, &files)?;
         let tree = FileTree::open(files)?;
         let (worlds, name, fingerprint) = (worlds.clone(), name.clone(), String::new());
-        Ok(Self { worlds, name, lock, path, fd, tree, fingerprint, last_stage: None })
+        Ok(Self {
+            worlds,
+            name,
+            lock,
+            path,
+            fd,
+            tree,
+            fingerprint,
+            last_stage: None,
+        })
     }
 
     pub(super) fn delete_aside(self) -> Result<()> {

@@ -16,11 +16,11 @@ pub fn copy_match(output: &mut [u8], position: usize, offset: usize, length: usi
         copy_at_end(output, position, offset, length);
     } else if offset >= 16 {
         // Most matches are short: one copy of fixed length.
-        output.copy_within(from..from + 16, position);
+        copy_block::<16>(output, from, position);
         if length > 16 {
             let (mut source, mut target) = (from + 16, position + 16);
             while target < end {
-                output.copy_within(source..source + 16, target);
+                copy_block::<16>(output, source, target);
                 source += 16;
                 target += 16;
             }
@@ -29,7 +29,9 @@ pub fn copy_match(output: &mut [u8], position: usize, offset: usize, length: usi
         let byte = output[from];
         let mut target = position;
         while target < end {
-            output[target..target + 16].fill(byte);
+            if let Some(block) = output.get_mut(target..).and_then(<[u8]>::first_chunk_mut::<16>) {
+                *block = [byte; 16];
+            }
             target += 16;
         }
     } else {
@@ -43,9 +45,20 @@ pub fn copy_match(output: &mut [u8], position: usize, offset: usize, length: usi
         }
         let mut target = if offset < 8 { position + 8 } else { position };
         while target < end {
-            output.copy_within(target - distance..target - distance + 8, target);
+            copy_block::<8>(output, target - distance, target);
             target += 8;
         }
+    }
+}
+
+/// Copies a block of fixed length, which the caller has checked to lie in the output: one load and one store.
+#[inline(always)]
+fn copy_block<const N: usize>(output: &mut [u8], from: usize, to: usize) {
+    let Some(&block) = output.get(from..).and_then(<[u8]>::first_chunk::<N>) else {
+        return;
+    };
+    if let Some(target) = output.get_mut(to..).and_then(<[u8]>::first_chunk_mut::<N>) {
+        *target = block;
     }
 }
 

@@ -120,26 +120,28 @@ fn sort_by_count(counts: &[u32], sorted: &mut [u16]) {
 /// How many codewords have each length.
 fn length_counts<const SYMBOLS: usize>(counts: &[u32], sorted: &[u16]) -> [u32; MAX_BITS + 1] {
     // Merge the two rarest of leaves and inner nodes, a leaf before an inner node that is as rare. Inner nodes come out
-    // by ascending weight, so both are queues.
+    // by ascending weight, so both are queues; what is not there yet weighs most. No branch depends on the weights, for
+    // it could not be foreseen.
+    const ABSENT: u32 = u32::MAX;
     let inner_nodes = sorted.len() - 1;
-    let mut weights = [0u32; SYMBOLS];
+    let mut leaves = [ABSENT; SYMBOLS];
+    for (leaf, &symbol) in leaves.iter_mut().zip(sorted) {
+        *leaf = counts[usize::from(symbol)];
+    }
+    let mut weights = [ABSENT; SYMBOLS];
     let mut parents = [0u16; SYMBOLS];
-    let (mut leaf, mut inner) = (0, 0);
+    let (mut leaf, mut inner) = (0usize, 0usize);
     for node in 0..inner_nodes {
-        let mut weight = 0;
+        let mut weight = 0u32;
         for _ in 0..2 {
-            let leaf_count = sorted.get(leaf).map(|&symbol| counts[usize::from(symbol)]);
-            match leaf_count {
-                Some(count) if inner == node || count <= weights[inner] => {
-                    weight += count;
-                    leaf += 1;
-                }
-                _ => {
-                    weight += weights[inner];
-                    parents[inner] = node as u16;
-                    inner += 1;
-                }
-            }
+            let leaf_weight = leaves.get(leaf).copied().unwrap_or(ABSENT);
+            let inner_weight = weights[inner];
+            let is_leaf = leaf_weight <= inner_weight;
+            weight = weight.wrapping_add(if is_leaf { leaf_weight } else { inner_weight });
+            // For a leaf this is not the inner node's parent yet; the right one is written when it is merged.
+            parents[inner] = node as u16;
+            leaf += usize::from(is_leaf);
+            inner += usize::from(!is_leaf);
         }
         weights[node] = weight;
     }

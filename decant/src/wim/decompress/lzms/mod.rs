@@ -155,7 +155,7 @@ impl Models {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn length(&mut self, bits: &mut BackwardBits<'_>) -> usize {
         bits.refill();
         let slot = self.length.symbol(bits);
@@ -207,6 +207,7 @@ fn check_match(output: &[u8], position: usize, offset: usize, length: usize) -> 
 }
 
 /// Copies a delta match: each byte is the one `span` before it plus the difference that the source has there.
+#[inline(never)]
 fn copy_delta(output: &mut [u8], position: usize, source: DeltaSource, length: usize) -> Result<(), DecompressError> {
     let span = 1usize << source.power;
     let offset = (source.raw_offset as usize) << source.power;

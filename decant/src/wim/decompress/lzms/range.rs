@@ -4,8 +4,7 @@
 /// Reads decisions from the chunk's front, in 16-bit little-endian words. Behind the input's end come zeros.
 #[derive(Debug)]
 pub struct RangeDecoder<'i> {
-    input: &'i [u8],
-    position: usize,
+    rest: &'i [u8],
     range: u32,
     code: u32,
 }
@@ -40,8 +39,7 @@ impl<const N: usize> Default for Probabilities<N> {
 impl<'i> RangeDecoder<'i> {
     pub fn new(input: &'i [u8]) -> Self {
         let mut decoder = Self {
-            input,
-            position: 0,
+            rest: input,
             range: u32::MAX,
             code: 0,
         };
@@ -51,9 +49,11 @@ impl<'i> RangeDecoder<'i> {
 
     #[inline(always)]
     fn word(&mut self) -> u32 {
-        let bytes = self.input.get(self.position..).and_then(<[u8]>::first_chunk::<2>);
-        self.position += 2;
-        bytes.map_or(0, |bytes| u16::from_le_bytes(*bytes).into())
+        let Some((bytes, rest)) = self.rest.split_first_chunk::<2>() else {
+            return 0;
+        };
+        self.rest = rest;
+        u16::from_le_bytes(*bytes).into()
     }
 
     /// The next decision of this kind.
@@ -66,17 +66,20 @@ impl<'i> RangeDecoder<'i> {
         let chance = &mut kind.chances[kind.state & (N - 1)];
         // Neither outcome is ever impossible.
         let bound = (self.range >> 6) * chance.zeros.clamp(1, 63);
-        let outcome = self.code >= bound;
-        if outcome {
+        let oldest = (chance.outcomes >> 63) as u32;
+        if self.code < bound {
+            self.range = bound;
+            chance.zeros = chance.zeros.wrapping_add(oldest);
+            chance.outcomes <<= 1;
+            kind.state <<= 1;
+            false
+        } else {
             self.range -= bound;
             self.code -= bound;
-        } else {
-            self.range = bound;
+            chance.zeros = chance.zeros.wrapping_add(oldest).wrapping_sub(1);
+            chance.outcomes = chance.outcomes << 1 | 1;
+            kind.state = kind.state << 1 | 1;
+            true
         }
-        let oldest = (chance.outcomes >> 63) as u32;
-        chance.zeros = chance.zeros.wrapping_add(oldest).wrapping_sub(u32::from(outcome));
-        chance.outcomes = chance.outcomes << 1 | u64::from(outcome);
-        kind.state = kind.state << 1 | usize::from(outcome);
-        outcome
     }
 }

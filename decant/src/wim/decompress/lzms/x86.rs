@@ -47,7 +47,7 @@ impl TargetHistory {
         let end = data.len() - TAIL_BYTES;
         let mut at = 1;
         while at < end {
-            let Some(next) = next_candidate(&data[..end], at) else {
+            let Some(next) = next_candidate(data, at, end) else {
                 return;
             };
             at = next;
@@ -82,25 +82,38 @@ impl TargetHistory {
     }
 }
 
-/// The first byte from `at` that may begin an instruction.
+/// How many bytes are looked at together.
+const BLOCK: usize = 16;
+
+/// The first byte from `at` up to `end` that may begin an instruction, judged by it and the one behind it.
 #[inline(always)]
-fn next_candidate(data: &[u8], at: usize) -> Option<usize> {
-    const BLOCK: usize = 32;
-    let is_candidate = |byte: u8| matches!(byte, 0x48 | 0x4c | 0xe8 | 0xe9 | 0xf0 | 0xff);
-    let rest = data.get(at..)?;
-    let (blocks, tail) = rest.as_chunks::<BLOCK>();
-    for (index, block) in blocks.iter().enumerate() {
-        // Without an early exit, so that it is done with vectors.
-        let any = block.iter().fold(false, |any, &byte| {
-            any | (byte & 0xfb == 0x48) | (byte & 0xfe == 0xe8) | (byte == 0xf0) | (byte == 0xff)
-        });
-        if any {
-            let within = block.iter().position(|&byte| is_candidate(byte))?;
-            return Some(at + index * BLOCK + within);
+fn next_candidate(data: &[u8], mut at: usize, end: usize) -> Option<usize> {
+    while at < end {
+        // The tail is as long as a block, so there always is one, and a byte more.
+        let bytes = data.get(at..)?.first_chunk::<{ BLOCK + 1 }>()?;
+        let found = candidates(bytes);
+        if found != 0 {
+            return Some(at + found.trailing_zeros() as usize / 8).filter(|&found| found < end);
         }
+        at += BLOCK;
     }
-    let within = tail.iter().position(|&byte| is_candidate(byte))?;
-    Some(at + blocks.len() * BLOCK + within)
+    None
+}
+
+/// A byte that is not zero for each of the first bytes that may begin an instruction, the first byte lowest.
+#[inline(always)]
+fn candidates(bytes: &[u8; BLOCK + 1]) -> u128 {
+    // Without a branch, so that it is done with vectors.
+    let mut found = [0u8; BLOCK];
+    for at in 0..BLOCK {
+        let (first, second) = (bytes[at], bytes[at + 1]);
+        let is_candidate = (first & 0xfb == 0x48) & ((second == 0x8d) | (second == 0x8b))
+            | (first & 0xfe == 0xe8)
+            | (first == 0xf0) & (second == 0x83)
+            | (first == 0xff) & (second == 0x15);
+        found[at] = u8::from(is_candidate);
+    }
+    u128::from_le_bytes(found)
 }
 
 /// The instruction at `at`, which is not in the tail.
