@@ -225,6 +225,14 @@ pub enum Error {
         /// What the reader of hives says.
         reason: String,
     },
+    /// A packed world that is damaged, or none.
+    #[error("cannot unpack `{}`", path.display())]
+    Pack {
+        /// The layout or blob.
+        path: PathBuf,
+        /// What is wrong.
+        source: crate::pack::PackError,
+    },
     /// A parent that is not what the world was forked from.
     #[error("the world `{name}` has the parent `{parent}` with the digest {expected}, and the one here has {found}")]
     ParentChanged {
@@ -298,6 +306,7 @@ impl Error {
             | Self::Conf { .. }
             | Self::TooDeep { .. }
             | Self::Registry { .. }
+            | Self::Pack { .. }
             | Self::ManifestDigest { .. } => ExitClass::Damaged,
             _ => ExitClass::Unexpected,
         }

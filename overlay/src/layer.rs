@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use crate::beneath::{open_dir, open_dir_entry, open_file_entry, open_root};
 use crate::error::{Error, Result, Trying};
 use crate::listing::{self, Listed};
-use crate::lookup::{ListingCache, Place, own_short_name};
+use crate::lookup::{Place, Slot, own_short_name};
 use crate::meta::{NtMetadata, disk};
 use crate::name::{NtName, NtPath, PathId, StoredName, StreamName};
 use crate::store::table::{NameTable, SecurityTable};
@@ -86,7 +86,7 @@ pub struct Layer {
     security: RwLock<SecurityTable>,
     names: RwLock<Arc<NameTable>>,
     /// Only of a layer that does not change.
-    pub(crate) cache: Option<ListingCache>,
+    pub(crate) cache: Option<Slot>,
 }
 
 /// Where a path led.
@@ -141,7 +141,7 @@ impl Layer {
     /// Opens the `files/` of a sealed world: what is read once is not read again.
     pub(crate) fn open_sealed(files: impl Into<PathBuf>) -> Result<Self> {
         Ok(Self {
-            cache: Some(ListingCache::default()),
+            cache: Some(Slot::default()),
             ..Self::open(files)?
         })
     }

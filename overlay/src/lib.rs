@@ -18,6 +18,7 @@ mod lookup;
 pub mod manifest;
 pub mod meta;
 pub mod name;
+pub mod pack;
 mod probe;
 pub mod removed;
 mod sizes;

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock};
 
 use rustix::fs::{AtFlags, FileType, fstat, statat};
 use rustix::io::Errno;
@@ -127,15 +127,33 @@ fn best_of<'a>(twins: impl Iterator<Item = &'a Listed>, name: &NtName) -> Option
 /// A directory of a layer that does not change, as lookups need it.
 #[derive(Debug)]
 pub(crate) struct CachedDir {
-    by_name: HashMap<Box<[u16]>, Vec<Listed>>,
-    by_short_name: OnceLock<HashMap<Box<[u16]>, Listed>>,
+    by_name: HashMap<Box<[u16]>, Vec<CachedEntry>>,
+    by_short_name: OnceLock<ShortNames>,
 }
+
+#[derive(Debug)]
+struct CachedEntry {
+    listed: Listed,
+    /// What is in it, if it is a directory and somebody has asked.
+    slot: Slot,
+}
+
+/// Where a directory's listing is once somebody has asked for it; `None` in it for what is no directory.
+pub(crate) type Slot = Arc<OnceLock<Option<Arc<CachedDir>>>>;
+
+type ShortNames = HashMap<Box<[u16]>, Listed>;
 
 impl CachedDir {
     pub fn read(place: &Place<'_>) -> Result<Self> {
-        let mut by_name: HashMap<_, Vec<Listed>> = HashMap::new();
-        for entry in place.entries()? {
-            by_name.entry(entry.stored.name().folded()).or_default().push(entry);
+        let mut by_name: HashMap<_, Vec<CachedEntry>> = HashMap::new();
+        for listed in place.entries()? {
+            by_name
+                .entry(listed.stored.name().folded())
+                .or_default()
+                .push(CachedEntry {
+                    listed,
+                    slot: Slot::default(),
+                });
         }
         Ok(Self {
             by_name,
@@ -143,66 +161,51 @@ impl CachedDir {
         })
     }
 
-    pub fn find_long(&self, name: &NtName) -> Option<Listed> {
-        best_of(self.by_name.get(&name.folded())?.iter(), name).cloned()
+    /// As [`Place::find_long`]; `folded` is the name as lookups compare it.
+    pub fn find_long(&self, name: &NtName, folded: &[u16]) -> Option<(Listed, Slot)> {
+        let group = self.by_name.get(folded)?;
+        let best = group
+            .iter()
+            .min_by_key(|entry| (entry.listed.stored.name() != name, entry.listed.stored.ordinal()))?;
+        Some((best.listed.clone(), Arc::clone(&best.slot)))
     }
 
-    /// `place` is opened only at the first question for a short name.
-    pub fn find_short(
-        &self,
-        name: &NtName,
-        place: impl FnOnce(&dyn Fn(&Place<'_>) -> Result<ShortNames>) -> Result<ShortNames>,
-    ) -> Result<Option<Listed>> {
+    /// As [`Place::find_short`]; `read` makes the table of short names at the first question.
+    pub fn find_short(&self, name: &NtName, read: impl FnOnce() -> Result<ShortNames>) -> Result<Option<Listed>> {
         if name.units().len() > MAX_SHORT_NAME_UNITS {
             return Ok(None);
         }
         let names = match self.by_short_name.get() {
             Some(names) => names,
             None => {
-                let read = place(&|place| {
-                    let mut found = HashMap::new();
-                    for entry in self.by_name.values().flatten() {
-                        if let Some(short) = place.short_name(entry)? {
-                            let folded = short.units().iter().map(|&unit| upcase::upcase_unit(unit)).collect();
-                            found.insert(folded, entry.clone());
-                        }
-                    }
-                    Ok(found)
-                })?;
-                self.by_short_name.get_or_init(|| read)
+                let names = read()?;
+                self.by_short_name.get_or_init(|| names)
             }
         };
         Ok(names.get(&name.folded()).cloned())
     }
 
+    /// The table of short names.
+    pub fn read_short_names(&self, place: &Place<'_>) -> Result<ShortNames> {
+        let mut found = HashMap::new();
+        for entry in self.entries() {
+            if let Some(short) = place.short_name(entry)? {
+                let folded = short.units().iter().map(|&unit| upcase::upcase_unit(unit)).collect();
+                found.insert(folded, entry.clone());
+            }
+        }
+        Ok(found)
+    }
+
     /// The names that are one name to NT.
     pub fn twins(&self, name: &NtName) -> Vec<Listed> {
-        self.by_name.get(&name.folded()).cloned().unwrap_or_default()
+        let group = self.by_name.get(&name.folded());
+        group
+            .map(|group| group.iter().map(|entry| entry.listed.clone()).collect())
+            .unwrap_or_default()
     }
 
     pub fn entries(&self) -> impl Iterator<Item = &Listed> {
-        self.by_name.values().flatten()
-    }
-}
-
-type ShortNames = HashMap<Box<[u16]>, Listed>;
-
-/// The directories of a layer that does not change, by their path of stored names.
-#[derive(Debug, Default)]
-pub(crate) struct ListingCache(RwLock<HashMap<String, Option<Arc<CachedDir>>>>);
-
-impl ListingCache {
-    /// The directory, read by `read` if it is asked for the first time; `None` where there is none.
-    pub fn get(
-        &self,
-        stored_path: &str,
-        read: impl FnOnce() -> Result<Option<CachedDir>>,
-    ) -> Result<Option<Arc<CachedDir>>> {
-        if let Some(cached) = self.0.read().unwrap_or_else(PoisonError::into_inner).get(stored_path) {
-            return Ok(cached.clone());
-        }
-        let dir = read()?.map(Arc::new);
-        let mut cache = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        Ok(cache.entry(stored_path.to_owned()).or_insert(dir).clone())
+        self.by_name.values().flatten().map(|entry| &entry.listed)
     }
 }

@@ -425,13 +425,14 @@ fn a_kill_at_any_moment_leaves_each_world_whole_or_absent() {
     fork.flatten(&SealOptions::default()).unwrap();
     worlds.remove(&world_name("f")).unwrap();
     let round_time = begun.elapsed() * 2;
+    println!("a round takes {round_time:?}");
     let (mut flat, mut forks, mut committed) = (0, 0, 0);
     for round in 0..50u32 {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "child"])
             .env(CHILD, root.path())
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
+            .stderr(Stdio::inherit())
             .spawn()
             .unwrap();
         std::thread::sleep(round_time * round / 25);

@@ -86,15 +86,11 @@ impl Layers {
         let (parent_path, name) = split(&located.nt_path)?;
         let parent = self.own_dir(changing, &parent_path)?;
         let from = located.first()?;
-        let (from_dir, _) = split(&from.nt_path)?;
-        let stored = from.stored.rsplit_once('/').map_or("", |(dir, _)| dir).to_owned();
-        let dir = Part {
-            layer: from.layer,
-            stored,
-            nt_path: from_dir,
-        };
-        let twins = self.one(from.layer)?.layer.twins(&dir, &name)?;
         let dir = self.need(&parent_path, Some(Kind::Directory))?;
+        let twins = match dir.parts.iter().find(|part| part.layer == from.layer) {
+            Some(part) => self.one(from.layer)?.layer.twins(part, &name)?,
+            None => Vec::new(),
+        };
         let mut all = vec![located.clone()];
         for twin in twins.iter().filter(|twin| *twin.stored.name() != name) {
             all.extend(self.step(&dir, twin.stored.name())?);

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //! Where a path is: in which layer, under which stored name, and which directories it is made of.
 
+use std::sync::Arc;
+
 use super::Layers;
 use crate::beneath::open_dir;
 use crate::error::{Error, Result};
 use crate::layer::{Found, Kind, Layer};
 use crate::listing::Listed;
-use crate::lookup::{CachedDir, Place};
+use crate::lookup::{CachedDir, Place, Slot};
 use crate::name::{NtName, NtPath};
 
 /// A directory of one layer.
@@ -16,29 +18,33 @@ pub(crate) struct Part {
     /// Its path of stored names, and of names, in that layer.
     pub stored: String,
     pub nt_path: NtPath,
+    /// What it is there; `None` for the root.
+    pub listed: Option<Listed>,
+    /// Its listing, in a layer that does not change.
+    pub slot: Option<Slot>,
 }
 
 impl Part {
-    fn root(layer: usize) -> Self {
-        Self {
-            layer,
-            stored: String::new(),
-            nt_path: NtPath::root(),
-        }
-    }
-
-    fn below(&self, listed: &Listed) -> Self {
+    fn below(&self, listed: Listed, slot: Option<Slot>) -> Self {
         let name = listed.stored.as_str();
-        let stored = if self.stored.is_empty() {
-            name.to_owned()
-        } else {
-            format!("{}/{name}", self.stored)
-        };
+        let mut stored = String::with_capacity(self.stored.len() + 1 + name.len());
+        if !self.stored.is_empty() {
+            stored.push_str(&self.stored);
+            stored.push('/');
+        }
+        stored.push_str(name);
+        let nt_path = self.nt_path.join(listed.stored.name());
         Self {
             layer: self.layer,
             stored,
-            nt_path: self.nt_path.join(listed.stored.name()),
+            nt_path,
+            listed: Some(listed),
+            slot,
         }
+    }
+
+    pub fn is_directory(&self) -> bool {
+        self.listed.as_ref().is_none_or(|listed| listed.is_directory)
     }
 }
 
@@ -75,7 +81,14 @@ impl Located {
 
 impl Layers {
     pub(crate) fn locate_root(&self) -> Located {
-        let parts = (0..self.layers.len()).map(Part::root).collect();
+        let root = |(layer, one): (usize, &super::One)| Part {
+            layer,
+            stored: String::new(),
+            nt_path: NtPath::root(),
+            listed: None,
+            slot: one.layer.cache.clone(),
+        };
+        let parts = self.layers.iter().enumerate().map(root).collect();
         Located {
             parts,
             listed: None,
@@ -145,7 +158,7 @@ impl Layers {
             if let Some(found) = self.step_long(dir, listed.stored.name())?
                 && let Some(first) = found.parts.first()
                 && first.layer == part.layer
-                && first.stored == part.below(&listed).stored
+                && first.stored == part.below(listed.clone(), None).stored
             {
                 return Ok(Some(found));
             }
@@ -154,37 +167,41 @@ impl Layers {
     }
 
     fn step_long(&self, dir: &Located, name: &NtName) -> Result<Option<Located>> {
+        let folded = name.folded();
         let mut parts = dir.parts.iter();
-        let (mut located, nt_path) = loop {
+        let first = loop {
             let Some(part) = parts.next() else { return Ok(None) };
-            if let Some(listed) = self.one(part.layer)?.layer.lookup_long(part, name)? {
-                let nt_path = dir.nt_path.join(listed.stored.name());
-                let located = Located {
-                    parts: vec![part.below(&listed)],
-                    listed: Some(listed),
-                    nt_path: nt_path.clone(),
-                };
-                if located.kind() == Kind::File || self.has_mark(part.layer, &nt_path)? {
-                    return Ok(Some(located));
-                }
-                break (located, nt_path);
+            if let Some(found) = self.one(part.layer)?.layer.lookup_long(part, name, &folded)? {
+                break found;
             }
-            if self.has_mark(part.layer, &dir.nt_path.join(name))? {
+            if self.has_mark_in(part.layer, dir, name)? {
                 return Ok(None);
             }
         };
-        let true_name = nt_path.name().unwrap_or(name);
-        for part in parts {
-            match self.one(part.layer)?.layer.lookup_long(part, true_name)? {
-                Some(listed) if listed.is_directory => located.parts.push(part.below(&listed)),
-                Some(_) => break,
-                None => {}
+        let true_name = first.nt_path.name().unwrap_or(name).clone();
+        let mut located = Located {
+            nt_path: dir.nt_path.join(&true_name),
+            listed: first.listed.clone(),
+            parts: Vec::with_capacity(dir.parts.len()),
+        };
+        let mut is_last = !first.is_directory() || self.has_mark(first.layer, &located.nt_path)?;
+        located.parts.push(first);
+        // The same name to NT, so the same when folded; only the exact spelling to prefer is another.
+        while !is_last && let Some(part) = parts.next() {
+            if let Some(found) = self.one(part.layer)?.layer.lookup_long(part, &true_name, &folded)? {
+                if !found.is_directory() {
+                    break;
+                }
+                located.parts.push(found);
             }
-            if self.has_mark(part.layer, &nt_path)? {
-                break;
-            }
+            is_last = self.has_mark(part.layer, &located.nt_path)?;
         }
         Ok(Some(located))
+    }
+
+    fn has_mark_in(&self, layer: usize, dir: &Located, name: &NtName) -> Result<bool> {
+        let removed = self.one(layer)?.removed();
+        Ok(!removed.is_empty() && removed.has_mark(&dir.nt_path.join(name)))
     }
 
     pub(super) fn has_mark(&self, layer: usize, path: &NtPath) -> Result<bool> {
@@ -209,47 +226,62 @@ impl Layers {
 }
 
 impl Layer {
-    fn lookup_long(&self, dir: &Part, name: &NtName) -> Result<Option<Listed>> {
-        match &self.cache {
-            Some(cache) => {
-                let cached = cache.get(&dir.stored, || self.with_place(dir, CachedDir::read))?;
-                Ok(cached.and_then(|cached| cached.find_long(name)))
-            }
-            None => Ok(self.with_place(dir, |place| place.find_long(name))?.flatten()),
-        }
+    /// An entry by its name; `folded` is the name as lookups compare it.
+    fn lookup_long(&self, dir: &Part, name: &NtName, folded: &[u16]) -> Result<Option<Part>> {
+        let found = match self.cached(dir)? {
+            Some(cached) => cached
+                .find_long(name, folded)
+                .map(|(listed, slot)| (listed, Some(slot))),
+            None => self
+                .with_place(dir, |place| place.find_long(name))?
+                .flatten()
+                .map(|listed| (listed, None)),
+        };
+        Ok(found.map(|(listed, slot)| dir.below(listed, slot)))
     }
 
     fn lookup_short(&self, dir: &Part, name: &NtName) -> Result<Option<Listed>> {
-        match &self.cache {
-            Some(cache) => match cache.get(&dir.stored, || self.with_place(dir, CachedDir::read))? {
-                Some(cached) => cached.find_short(name, |read| {
-                    Ok(self.with_place(dir, |place| read(place))?.unwrap_or_default())
-                }),
-                None => Ok(None),
-            },
+        match self.cached(dir)? {
+            Some(cached) => cached.find_short(name, || {
+                Ok(self
+                    .with_place(dir, |place| cached.read_short_names(place))?
+                    .unwrap_or_default())
+            }),
             None => Ok(self.with_place(dir, |place| place.find_short(name))?.flatten()),
         }
     }
 
     /// The entries whose names are one name to NT.
     pub(super) fn twins(&self, dir: &Part, name: &NtName) -> Result<Vec<Listed>> {
-        let cached = match &self.cache {
-            Some(cache) => cache.get(&dir.stored, || self.with_place(dir, CachedDir::read))?,
-            None => self.with_place(dir, CachedDir::read)?.map(std::sync::Arc::new),
-        };
-        Ok(cached.map(|cached| cached.twins(name)).unwrap_or_default())
+        Ok(self
+            .listing(dir)?
+            .map(|listing| listing.twins(name))
+            .unwrap_or_default())
     }
 
     /// All entries of a directory.
     pub(super) fn list(&self, dir: &Part) -> Result<Vec<Listed>> {
-        let read = |place: &Place<'_>| CachedDir::read(place);
-        let cached = match &self.cache {
-            Some(cache) => cache.get(&dir.stored, || self.with_place(dir, read))?,
-            None => self.with_place(dir, read)?.map(std::sync::Arc::new),
-        };
-        Ok(cached
-            .map(|cached| cached.entries().cloned().collect())
+        Ok(self
+            .listing(dir)?
+            .map(|listing| listing.entries().cloned().collect())
             .unwrap_or_default())
+    }
+
+    fn listing(&self, dir: &Part) -> Result<Option<Arc<CachedDir>>> {
+        match self.cached(dir)? {
+            Some(cached) => Ok(Some(cached)),
+            None => Ok(self.with_place(dir, CachedDir::read)?.map(Arc::new)),
+        }
+    }
+
+    /// The listing of a directory of a layer that does not change; read at the first question.
+    fn cached(&self, dir: &Part) -> Result<Option<Arc<CachedDir>>> {
+        let Some(slot) = &dir.slot else { return Ok(None) };
+        if let Some(cached) = slot.get() {
+            return Ok(cached.clone());
+        }
+        let read = self.with_place(dir, CachedDir::read)?.map(Arc::new);
+        Ok(slot.get_or_init(|| read).clone())
     }
 
     fn with_place<T>(&self, dir: &Part, work: impl FnOnce(&Place<'_>) -> Result<T>) -> Result<Option<T>> {
@@ -260,12 +292,12 @@ impl Layer {
             Err(error) => return Err(Error::io("open", path, error)),
         };
         let names = self.names();
-        work(&Place {
+        let place = Place {
             fd: &fd,
             nt_path: &dir.nt_path,
             path: &path,
             names: &names,
-        })
-        .map(Some)
+        };
+        work(&place).map(Some)
     }
 }

@@ -61,6 +61,11 @@ impl SecurityTable {
         self.0.is_empty()
     }
 
+    /// All descriptors.
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        self.0.values().map(|descriptor| &**descriptor)
+    }
+
     pub fn encode(&self) -> String {
         let mut out = format!("{SECURITY_HEADER}\n");
         for (id, descriptor) in &self.0 {

@@ -204,13 +204,18 @@ impl Staging {
     /// After an error the staging is still there for a resume.
     pub fn commit(self, mut conf: WorldConf, options: &SealOptions<'_>) -> Result<World> {
         self.prepare(&mut conf, options)?;
+        self.publish()
+    }
+
+    /// Gives a world that is prepared its name.
+    pub(crate) fn publish(self) -> Result<World> {
         self.rename(Durable::Now)?;
         let _ = super::delete_tree(&self.worlds, &dir_name(&self.name));
         World::open(&self.worlds, &self.name)
     }
 
     /// Everything but the rename.
-    pub(super) fn prepare(&self, conf: &mut WorldConf, options: &SealOptions<'_>) -> Result<()> {
+    pub(crate) fn prepare(&self, conf: &mut WorldConf, options: &SealOptions<'_>) -> Result<()> {
         self.tree.finish()?;
         let path = self.path();
         let world = open_root(&path).trying("open", &path)?;
@@ -314,7 +319,7 @@ pub(crate) fn seal(world: &OwnedFd, path: &Path, conf: &mut WorldConf, options: 
     let nt = open_dir_entry(&files, RESERVED).trying("open", &nt_path)?;
     let stored = files::replace(&nt, MANIFEST, manifest.text().as_bytes(), &nt_path, Durable::Later)?;
     disk::set_time(&stored, FIXED_TIME, &nt_path)?;
-    fix_times_below(&nt, &nt_path)?;
+    fix_times_below(&nt, &nt_path, 0)?;
     disk::restore_times(&files, &before, &files_path)?;
     let written = conf.write(world.as_fd(), path, Durable::Later)?;
     disk::set_time(&written, FIXED_TIME, path)?;
@@ -339,19 +344,34 @@ pub(crate) fn clear_work(world: &OwnedFd, path: &Path) -> Result<()> {
     std::fs::remove_dir_all(&work).trying("remove", work)
 }
 
-/// The directories of `:nt` are no part of NT's view; their times are always the same.
-fn fix_times_below(nt: &OwnedFd, place: &Path) -> Result<()> {
-    for (name, kind) in crate::listing::raw(nt, place)? {
-        if kind == rustix::fs::FileType::Directory {
-            let at = place.join(&name);
-            let store = open_dir_entry(nt, &name).trying("open", &at)?;
-            if let Ok(streams) = open_dir_entry(&store, crate::store::STREAMS) {
-                disk::set_time(&streams, FIXED_TIME, &at)?;
+/// What is in `:nt` is no part of NT's view; its times are always the same.
+fn fix_times_below(dir: &OwnedFd, place: &Path, depth: usize) -> Result<()> {
+    // `KEY/streams` is the deepest.
+    if depth > 2 {
+        return Err(Error::TooDeep {
+            path: place.display().to_string(),
+            limit: 2,
+        });
+    }
+    for (name, kind) in crate::listing::raw(dir, place)? {
+        let at = place.join(&name);
+        match kind {
+            rustix::fs::FileType::Directory => {
+                fix_times_below(&open_dir_entry(dir, &name).trying("open", &at)?, &at, depth + 1)?;
             }
-            disk::set_time(&store, FIXED_TIME, &at)?;
+            rustix::fs::FileType::RegularFile => {
+                let file = crate::beneath::open_file_entry(dir, &name).trying("open", &at)?;
+                disk::set_time(file, FIXED_TIME, &at)?;
+            }
+            other => {
+                return Err(Error::ForeignEntry {
+                    path: at,
+                    found: crate::beneath::kind_words(other),
+                });
+            }
         }
     }
-    disk::set_time(nt, FIXED_TIME, place)
+    disk::set_time(dir, FIXED_TIME, place)
 }
 
 /// A world has four entries and no other.
