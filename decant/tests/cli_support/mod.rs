@@ -184,11 +184,11 @@ fn vodka() -> &'static Path {
         if directory.ends_with("release") {
             build.arg("--release");
         }
-        let status = build
-            .current_dir(env!("CARGO_MANIFEST_DIR"))
-            .status()
-            .expect("cargo starts");
-        assert!(status.success(), "vodka can't be built");
+        // Who may run the tests but not cargo (another user, say) takes the one that is there.
+        match build.current_dir(env!("CARGO_MANIFEST_DIR")).status() {
+            Ok(status) => assert!(status.success(), "vodka can't be built"),
+            Err(error) => assert!(directory.join("vodka").is_file(), "cargo can't be started: {error}"),
+        }
         directory.join("vodka")
     })
 }
