@@ -110,7 +110,7 @@ fn value(name: String, random: &mut Random) -> hive::NodeValue {
             hive::tree::utf16_terminated(&"%SystemRoot%\\system32\\".repeat(1 + random.next(6))),
         ),
         _ if random.next(60) == 0 => (data_type::BINARY, vec![3; 20_000 + random.next(60_000)]),
-        _ => (data_type::BINARY, vec![5; random.next(4000)]),
+        _ => (data_type::BINARY, vec![5; random.next(6000)]),
     };
     hive::NodeValue {
         name: name.as_str().into(),
