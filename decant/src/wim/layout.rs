@@ -4,6 +4,8 @@
 //! A plain resource has a table of where each chunk but the first begins, 32 or 64 bits each; a solid one has a header
 //! and the length of each chunk, 32 bits each.
 
+use std::sync::Arc;
+
 use zerocopy::FromBytes as _;
 
 use super::blob_table::{ResourceId, SolidResource};
@@ -34,15 +36,15 @@ impl Wim {
         location: ResourceLocation,
         part: u16,
     ) -> Result<ResourceLayout, WimError> {
-        let wim = self.part(part)?.name();
+        let source = Arc::clone(self.part(part)?);
         self.check_location(what, location, part)?;
         if !location.is_compressed() {
-            return Ok(ResourceLayout::uncompressed(wim, part, location));
+            return Ok(ResourceLayout::uncompressed(source, part, location));
         }
         let (compression, chunk_size_bytes) = (self.header().compression, self.header().chunk_size_bytes);
         if compression == Compression::None {
             return Err(WimError::InvalidHeader {
-                wim,
+                wim: source.name(),
                 field: "the compression in its flags",
                 found: "none".to_owned(),
                 expected: format!("one, for the resource at offset {} is compressed", location.offset),
@@ -77,7 +79,7 @@ impl Wim {
         let data_offset = location.offset + table_bytes;
         let size_bytes = location.size_bytes;
         let layout = ResourceLayout {
-            wim,
+            source,
             part,
             location,
             compression,
@@ -98,7 +100,7 @@ impl Wim {
             compression,
             chunk_size_bytes,
         } = solid;
-        let wim = self.part(part)?.name();
+        let source = Arc::clone(self.part(part)?);
         let chunk_count = location.size_bytes.div_ceil(chunk_size_bytes.into());
         let table = self.read_chunk_table(location, part, HEADER_BYTES, 4, chunk_count, chunk_count)?;
         let mut end = 0u64;
@@ -113,7 +115,7 @@ impl Wim {
         let data_offset = location.offset + HEADER_BYTES + table.len() as u64;
         let size_bytes = location.size_bytes;
         let layout = ResourceLayout {
-            wim,
+            source,
             part,
             location,
             compression,
@@ -136,13 +138,12 @@ impl Wim {
         chunk_count: u64,
         entry_count: u64,
     ) -> Result<Vec<u8>, WimError> {
-        let wim = self.part(part)?.name();
         if chunk_count > super::MAX_CHUNKS {
             let what = format!("the chunk table of the resource at offset {}", location.offset);
             let (found, limit) = (chunk_count.saturating_mul(entry_bytes), super::MAX_CHUNKS * entry_bytes);
             return Err(WimError::TooLarge {
                 what,
-                wim,
+                wim: self.part(part)?.name(),
                 found,
                 limit,
             });
@@ -150,7 +151,7 @@ impl Wim {
         let table_bytes = entry_count * entry_bytes;
         if location.stored_bytes < skip + table_bytes {
             return Err(WimError::InvalidChunkTable {
-                wim,
+                wim: self.part(part)?.name(),
                 offset: location.offset,
                 entry: 0,
                 found: location.stored_bytes,
