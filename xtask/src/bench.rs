@@ -21,6 +21,8 @@ enum What {
     List,
     /// `windows import` beside `wimlib-imagex apply` of the same edition.
     Import,
+    /// The hive engine beside nt-hive, hivexml and, where it is there, reglookup, on a hive of 257,843 keys.
+    Hive,
 }
 
 pub fn run(arguments: &Arguments) -> Result<()> {
@@ -33,6 +35,11 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     }
     if arguments.what.is_none_or(|what| what == What::Import) {
         import()?;
+    }
+    if arguments.what.is_none_or(|what| what == What::Hive) {
+        cargo()
+            .args(["run", "--release", "--locked", "--package", "hive", "--example", "bench"])
+            .run()?;
     }
     Ok(())
 }
