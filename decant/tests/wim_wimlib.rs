@@ -156,3 +156,77 @@ fn lzms_translates_instructions_at_every_edge_as_wimlib_does() {
     let (found, expected) = (files_of(&open(&image), 1), files_below(&tree));
     assert!(found == expected);
 }
+
+/// Random trees with random settings; `VODKA_RANDOM_WIMS` says how many (8 when unset).
+#[test]
+fn random_wims_are_read_back() {
+    let count = std::env::var("VODKA_RANDOM_WIMS")
+        .ok()
+        .and_then(|count| count.parse().ok())
+        .unwrap_or(8);
+    for seed in 1000..1000 + count {
+        let mut random = wim_support::Random(seed);
+        let compression = ["none", "xpress", "lzx", "lzms", "lzx:20", "lzms:20"][random.below(6)];
+        let kind = compression.split(':').next().unwrap_or(compression);
+        let chunk_bits = match kind {
+            "xpress" => 12 + random.below(5),
+            "lzx" => 15 + random.below(7),
+            _ => 15 + random.below(8),
+        };
+        let chunk_size = format!("--chunk-size={}", 1 << chunk_bits);
+        let solid_chunk_size = format!("--solid-chunk-size={}", 1 << chunk_bits);
+        let (compress, solid_compress) = (format!("--compress={compression}"), format!("--solid-compress={kind}"));
+        let options: &[&str] = match (kind, random.below(3)) {
+            ("none", _) => &[&compress],
+            (_, 0) => &["--solid", &solid_compress, &solid_chunk_size],
+            _ => &[&compress, &chunk_size],
+        };
+        captured_tree_is_read_back(options, seed, 1 + random.below(40), 1 + random.below(200_000));
+    }
+}
+
+/// Images that were added later bring metadata and, where they are solid, resources of their own.
+#[test]
+fn several_images_of_one_wim_are_told_apart() {
+    if !has_wimlib() {
+        return;
+    }
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let kinds: [(&[&str], &[&str]); 2] = [
+        (&["--compress=lzx"], &[]),
+        (&["--solid", "--solid-chunk-size=65536"], &["--solid"]),
+    ];
+    for (number, (capture, append)) in kinds.into_iter().enumerate() {
+        let image = directory.path().join(format!("{number}.wim"));
+        let trees: Vec<_> = (0..4)
+            .map(|tree| directory.path().join(format!("{number}-{tree}")))
+            .collect();
+        for (index, tree) in (1u32..).zip(&trees) {
+            random_tree(tree, 300 + u64::from(index), 20, 150_000);
+            std::fs::write(tree.join("which"), index.to_string()).expect("a file");
+            let (action, options) = if index == 1 {
+                ("capture", capture)
+            } else {
+                ("append", append)
+            };
+            let name = format!("image {index}");
+            wimlib(&[&[action, text(tree), text(&image), &name], options].concat());
+        }
+        let all_equal = |wim: &vodka_decant::wim::Wim, trees: &[&std::path::PathBuf]| {
+            for (index, tree) in (1u32..).zip(trees) {
+                assert!(
+                    files_of(wim, index) == files_below(tree),
+                    "image {index} of {}",
+                    image.display()
+                );
+            }
+        };
+        let wim = open(&image);
+        assert_eq!(wim.info().expect("the XML").images.len(), 4);
+        all_equal(&wim, &trees.iter().collect::<Vec<_>>());
+        wimlib(&["delete", text(&image), "2"]);
+        all_equal(&open(&image), &[&trees[0], &trees[2], &trees[3]]);
+        wimlib(&["optimize", text(&image)]);
+        all_equal(&open(&image), &[&trees[0], &trees[2], &trees[3]]);
+    }
+}

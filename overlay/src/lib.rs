@@ -20,6 +20,7 @@ pub mod meta;
 pub mod name;
 pub mod pack;
 mod probe;
+mod registry;
 pub mod removed;
 mod sizes;
 pub mod store;

@@ -479,3 +479,100 @@ fn a_kill_at_any_moment_leaves_each_world_whole_or_absent() {
     assert_eq!(left, [".locks", "base", "right"]);
     assert_eq!(right.verify(&SealOptions::default()).unwrap(), []);
 }
+
+#[test]
+fn directories_that_differ_only_in_case_stay_apart() {
+    use overlay::stored_names;
+    let root = &roots()[0];
+    let worlds = Worlds::open(root.path()).unwrap();
+    let staging = worlds.begin(&world_name("base"), "").unwrap();
+    let tree = staging.tree();
+    tree.set_root_metadata(meta(attributes::DIRECTORY, 0));
+    let twins = stored_names(&["Dir", "dir"].map(common::name)).unwrap();
+    for twin in &twins {
+        let dir = tree
+            .create_dir(&tree.root(), twin, meta(attributes::DIRECTORY, 1))
+            .unwrap();
+        for file in ["x", "y"] {
+            let text = format!("{} {file}", twin.name());
+            common::file(
+                tree,
+                &dir,
+                &common::stored(file),
+                text.as_bytes(),
+                &meta(attributes::ARCHIVE, 2),
+                true,
+            );
+        }
+    }
+    let base = common::finish(staging);
+    let before = picture(base.path());
+    let (_fork, layers) = fork_of(&worlds, &base, "fork");
+    assert_eq!(
+        (read(&layers, "Dir\\x"), read(&layers, "dir\\x")),
+        ("Dir x".into(), "dir x".into())
+    );
+    assert_eq!(read(&layers, "DIR\\x"), "Dir x");
+    layers
+        .open_file_to_write(&path("dir\\y"))
+        .unwrap()
+        .write_all(b"DIR")
+        .unwrap();
+    assert_eq!(
+        (read(&layers, "Dir\\y"), read(&layers, "dir\\y")),
+        ("Dir y".into(), "DIR y".into())
+    );
+    layers.remove(&path("Dir\\x")).unwrap();
+    assert_eq!(names(&layers, "Dir"), ["y"]);
+    assert_eq!(names(&layers, "dir"), ["x", "y"]);
+    layers.remove(&path("dir\\x")).unwrap();
+    layers.remove(&path("dir\\y")).unwrap();
+    layers.remove(&path("dir")).unwrap();
+    assert_eq!(names(&layers, "\\"), ["Dir"]);
+    assert_eq!(read(&layers, "dir\\y"), "Dir y", "the one that is left");
+    assert_eq!(picture(base.path()), before);
+}
+
+/// Each handle is what a process of its own would have.
+#[test]
+fn processes_that_change_one_world_at_once_lose_nothing_of_each_other() {
+    let root = tempfile::tempdir_in("/dev/shm")
+        .or_else(|_| tempfile::tempdir())
+        .unwrap();
+    let worlds = Worlds::open(root.path()).unwrap();
+    let staging = worlds.begin(&world_name("base"), "").unwrap();
+    let tree = staging.tree();
+    tree.set_root_metadata(meta(attributes::DIRECTORY, 0));
+    for at in 0..200 {
+        let file = common::stored(&format!("file {at}"));
+        common::file(tree, &tree.root(), &file, b"x", &meta(attributes::ARCHIVE, at), true);
+    }
+    let base = common::finish(staging);
+    let fork = worlds.fork(&world_name("fork"), &base).unwrap();
+    std::thread::scope(|scope| {
+        for worker in 0..4u64 {
+            let fork = &fork;
+            scope.spawn(move || {
+                let layers = Layers::open(fork, Access::Write).unwrap();
+                for at in (0..200).filter(|at| at % 4 == worker) {
+                    let mut with = meta(attributes::ARCHIVE, at);
+                    with.security = Some(layers.intern_security(format!("descriptor {at}").as_bytes()).unwrap());
+                    layers.create_file(&path(&format!("new {at}")), &with).unwrap();
+                    layers.remove(&path(&format!("FILE {at}"))).unwrap();
+                }
+            });
+        }
+    });
+    let mut fork = fork;
+    let layers = Layers::open(&fork, Access::Read).unwrap();
+    let left = names(&layers, "\\");
+    assert_eq!(left.len(), 200, "{left:?}");
+    assert!(left.iter().all(|name| name.starts_with("new ")));
+    for at in 0..200 {
+        let descriptor = layers.security(&path(&format!("new {at}"))).unwrap();
+        assert_eq!(descriptor.as_deref(), Some(format!("descriptor {at}").as_bytes()));
+    }
+    drop(layers);
+    fork.seal(&SealOptions::default()).unwrap();
+    assert_eq!(fork.verify(&SealOptions::default()).unwrap(), []);
+}

@@ -244,13 +244,13 @@ fn run(seed: u64, operations: usize, every: usize) {
 
     let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let mut model = Model::default();
-    let mut layers = Layers::open(&world, Access::Write).unwrap();
+    let mut both = [0, 1].map(|_| Layers::open(&world, Access::Write).unwrap());
     let mut pictures = Vec::new();
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for at in 0..operations {
         if at > 0 && at % (operations / 5).max(1) == 0 && pictures.len() < 4 {
-            compare(&layers, &model);
-            drop(layers);
+            compare(&both[1], &model);
+            drop(both);
             world
                 .seal(&SealOptions {
                     threads: 1,
@@ -261,9 +261,11 @@ fn run(seed: u64, operations: usize, every: usize) {
             world = worlds
                 .fork(&world_name(&format!("w{}", pictures.len())), &world)
                 .unwrap();
-            layers = Layers::open(&world, Access::Write).unwrap();
-            compare(&layers, &model);
+            both = [0, 1].map(|_| Layers::open(&world, Access::Write).unwrap());
+            compare(&both[0], &model);
         }
+        // As two processes that take turns without telling each other.
+        let layers = &both[random.below(2)];
         // Of what is there, as often as of what may not be; files more often, because links need them.
         let mut one = random.path();
         if random.below(2) == 0 && !model.entries.is_empty() {
@@ -360,11 +362,11 @@ fn run(seed: u64, operations: usize, every: usize) {
         );
         *counts.entry(format!("{operation}: {got:?}")).or_default() += 1;
         if at % every == 0 {
-            compare(&layers, &model);
+            compare(&both[at / every % 2], &model);
         }
     }
-    compare(&layers, &model);
-    drop(layers);
+    both.iter().for_each(|layers| compare(layers, &model));
+    drop(both);
     // A world that is opened anew shows the same, and no parent has changed.
     compare(&Layers::open(&world, Access::Read).unwrap(), &model);
     world

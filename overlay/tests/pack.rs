@@ -458,3 +458,61 @@ fn skopeo_and_a_registry_carry_a_world() {
     assert_eq!(unpacked.conf().digest, fork.conf().digest);
     println!("pushed and pulled {}", fork.conf().digest.unwrap());
 }
+
+const UNPACK: &str = "OVERLAY_TEST_UNPACK";
+
+/// Not a test by itself: what the next test runs as a process of its own, to kill it.
+#[test]
+fn unpacking_child() {
+    let Some(root) = std::env::var_os(UNPACK).map(PathBuf::from) else {
+        return;
+    };
+    let worlds = Worlds::open(root.join("others")).unwrap();
+    loop {
+        unpack(&worlds, &root.join("layout"), "w").unwrap();
+        worlds.remove(&world_name("w")).unwrap();
+        worlds.remove(&world_name("w.base")).unwrap();
+    }
+}
+
+#[test]
+fn a_kill_while_unpacking_leaves_whole_worlds_or_none() {
+    let root = tempfile::tempdir_in("/dev/shm")
+        .or_else(|_| tempfile::tempdir())
+        .unwrap();
+    let worlds = Worlds::open(root.path().join("worlds")).unwrap();
+    let base = small_world(&worlds, "base", Order::Forward, true);
+    let fork = sealed_fork(&worlds, &base);
+    fork.pack(&root.path().join("layout"), &|_| {}).unwrap();
+    let others = Worlds::open(root.path().join("others")).unwrap();
+    let begun = std::time::Instant::now();
+    unpack(&others, &root.path().join("layout"), "w").unwrap();
+    let round_time = begun.elapsed();
+    let (mut tops, mut bases) = (0, 0);
+    for round in 0..50u32 {
+        for name in ["w", "w.base"] {
+            match others.remove(&world_name(name)) {
+                Ok(()) | Err(Error::WorldMissing { .. }) => {}
+                Err(error) => panic!("round {round}: {error}"),
+            }
+        }
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "unpacking_child"])
+            .env(UNPACK, root.path())
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(round_time * round / 15);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        for listed in others.list().unwrap() {
+            let world = others.world(&listed.name).unwrap();
+            assert_eq!(world.verify(&SealOptions::default()).unwrap(), [], "round {round}");
+            tops += usize::from(listed.name.as_str() == "w");
+            bases += usize::from(listed.name.as_str() == "w.base");
+        }
+    }
+    println!("after 50 kills: {bases} parents and {tops} worlds were there, each whole");
+    assert!(bases > 0);
+}

@@ -179,6 +179,36 @@ fn a_diff_of_two_worlds_names_exactly_what_changed() {
 }
 
 #[test]
+fn a_fork_is_changed_and_its_diff_is_the_change() {
+    let bench = Bench::new();
+    bench.world("base", &system());
+    let worlds = Worlds::open(bench.path("data/vodka/worlds")).unwrap();
+    let base = worlds.world(&WorldName::new("base").unwrap()).unwrap();
+    worlds.fork(&WorldName::new("fork").unwrap(), &base).unwrap();
+    bench.says(
+        0,
+        &[
+            "set",
+            "--world",
+            "fork",
+            "HKLM\\SYSTEM\\Setup",
+            "SetupType",
+            "-t",
+            "dword",
+            "1",
+        ],
+    );
+    let said = bench.says(1, &["diff", "world:base", "world:fork"]);
+    assert_eq!(
+        said,
+        "~ [Windows\\Machine\\SYSTEM\\Setup] \"SetupType\": dword:00000002 -> dword:00000001\n"
+    );
+    let entries = std::fs::read_dir(bench.path("data/vodka/worlds/fork")).unwrap();
+    let logs = entries.filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().contains("LOG"));
+    assert_eq!(logs.count(), 0, "no log is left in the world");
+}
+
+#[test]
 fn text_goes_both_ways() {
     let bench = Bench::new();
     bench.hive("a.hiv", &system());

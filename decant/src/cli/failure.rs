@@ -82,8 +82,8 @@ fn hints(error: &ImportError) -> Vec<String> {
                 _ if select.candidates().is_empty() => return vec!["the medium has no installable edition".to_owned()],
                 _ => "there is:",
             };
-            let lines = select.candidates().iter().map(ToString::to_string);
-            std::iter::once(opening.to_owned()).chain(lines).collect()
+            let candidates = select.candidates().iter().map(|candidate| format!("\n{candidate}"));
+            vec![std::iter::once(opening.to_owned()).chain(candidates).collect()]
         }
         ImportError::NoRoom {
             needed_bytes,

@@ -376,12 +376,7 @@ fn check_answers(arguments: &CheckAnswers) -> Result<(), Failure> {
         })
     })?;
     let name = arguments.file.display().to_string();
-    let bytes = std::fs::read(&arguments.file).map_err(|source| {
-        from_import(ImportError::ReadAnswers {
-            path: arguments.file.clone(),
-            source,
-        })
-    })?;
+    let bytes = import::read_answers(&arguments.file).map_err(from_import)?;
     AnswerFile::check(bytes, &name, architecture).map_err(|error| from_import(error.into()))?;
     Output::Text.line(format!(
         "{} fits {} ({})",

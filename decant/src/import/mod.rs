@@ -24,7 +24,7 @@ use serde::Serialize;
 pub use details::{EditionDetails, EditionSummary, Examined, HiveFile, MediumSummary, SetupProgramFile, architecture};
 pub use editions::{Edition, Editions, ImageFile, kind_words, open_image};
 pub use error::ImportError;
-pub use plan::{Plan, PlanSummary};
+pub use plan::{Plan, PlanSummary, read_answers};
 pub use registry::MergedHive;
 pub use select::{Candidate, EditionNumber, SelectError};
 

@@ -143,7 +143,11 @@ impl Plan {
     }
 }
 
-fn read_answers(path: &Path) -> Result<Vec<u8>, ImportError> {
+/// Reads a person's answer file, which is not taken for one when it is too large.
+///
+/// # Errors
+/// [`ImportError::ReadAnswers`], or [`ImportError::Answers`] for its size.
+pub fn read_answers(path: &Path) -> Result<Vec<u8>, ImportError> {
     let failed = |source| ImportError::ReadAnswers {
         path: path.to_owned(),
         source,

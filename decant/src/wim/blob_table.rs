@@ -5,7 +5,6 @@
 //! is only a guide: whoever reads a blob checks the SHA-1 of what came out.
 
 use std::collections::HashMap;
-use std::ops::Range;
 
 use zerocopy::FromBytes as _;
 
@@ -116,18 +115,18 @@ impl BlobTableBuilder {
         part: u16,
         mut solid_header: impl FnMut(ResourceLocation) -> Result<SolidResource, E>,
     ) -> Result<(), E> {
-        // Blobs of a solid resource follow its entry. Of several in a row, they lie in their concatenation.
-        let mut run: Range<usize> = 0..0;
-        let mut run_is_open = false;
-        for (entry, bytes) in raw.chunks_exact(size_of::<RawBlobEntry>()).enumerate() {
+        self.files.reserve_exact(raw.len() / size_of::<RawBlobEntry>());
+        let count = raw.len() / size_of::<RawBlobEntry>();
+        let Ok(entries) = <[RawBlobEntry]>::ref_from_bytes(&raw[..count * size_of::<RawBlobEntry>()]) else {
+            return Ok(());
+        };
+        let mut run: Option<SolidRun> = None;
+        for (entry, raw) in entries.iter().enumerate() {
             let invalid = |reason: String| {
                 E::from(InvalidEntry {
                     entry: entry as u64,
                     reason,
                 })
-            };
-            let Ok(raw) = RawBlobEntry::ref_from_bytes(bytes) else {
-                continue;
             };
             let location = ResourceLocation::from_raw(&raw.resource);
             if location.flags & resource_flags::FREE != 0 {
@@ -138,23 +137,15 @@ impl BlobTableBuilder {
                     "a resource that is split over parts is not supported".to_owned(),
                 ));
             }
-            let is_solid = location.flags & resource_flags::SOLID != 0;
+            let is_solid = is_solid(raw);
+            if !is_solid {
+                run = None;
+            } else if run.is_none() {
+                run = Some(self.start_run(&entries[entry..], &mut solid_header)?);
+            }
             if is_solid && location.size_bytes == SOLID_RESOURCE_MARK {
-                if !run_is_open {
-                    run = self.solids.len()..self.solids.len();
-                    run_is_open = true;
-                }
-                if self.solids.len() >= super::MAX_SOLID_RESOURCES {
-                    return Err(invalid(format!(
-                        "there are more than {} solid resources",
-                        super::MAX_SOLID_RESOURCES
-                    )));
-                }
-                self.solids.push(solid_header(location)?);
-                run.end = self.solids.len();
                 continue;
             }
-            run_is_open = false;
             let sha1 = Sha1Hash(raw.sha1);
             if sha1.is_zero() || raw.part_number.get() != part {
                 continue;
@@ -173,7 +164,10 @@ impl BlobTableBuilder {
                 // In a solid resource the two lengths change their roles.
                 kept.size_bytes = location.stored_bytes;
                 kept.stored_bytes = 0;
-                (kept.solid, kept.offset) = self.place_in_run(&run, &kept).map_err(invalid)?;
+                let placed = run.as_ref().map(|run| run.place(&kept));
+                (kept.solid, kept.offset) = placed
+                    .unwrap_or_else(|| Err("it has no run".to_owned()))
+                    .map_err(invalid)?;
             } else if !location.is_compressed() && location.stored_bytes != location.size_bytes {
                 return Err(invalid(format!(
                     "it is not compressed, but its stored length is {} and its unpacked length {}",
@@ -195,27 +189,32 @@ impl BlobTableBuilder {
         Ok(())
     }
 
-    /// Which solid resource of the run holds the entry's blob, and where in it.
-    fn place_in_run(&self, run: &Range<usize>, blob: &Entry) -> Result<(u32, u64), String> {
-        let mut offset = blob.offset;
-        for index in run.clone() {
-            let size_bytes = self.solids[index].location.size_bytes;
-            if offset < size_bytes || (offset == size_bytes && blob.size_bytes == 0) {
-                if size_bytes - offset < blob.size_bytes {
-                    return Err(format!(
-                        "its blob ends at {} of a solid resource of {size_bytes} bytes",
-                        offset.saturating_add(blob.size_bytes)
-                    ));
-                }
-                // Bounded by MAX_SOLID_RESOURCES.
-                return Ok((u32::try_from(index).unwrap_or(NOT_SOLID), offset));
+    /// Takes the solid resources of the run of solid entries that begins `entries`.
+    fn start_run<E: From<InvalidEntry>>(
+        &mut self,
+        entries: &[RawBlobEntry],
+        solid_header: &mut impl FnMut(ResourceLocation) -> Result<SolidResource, E>,
+    ) -> Result<SolidRun, E> {
+        let mut run = SolidRun {
+            first: self.solids.len(),
+            ends: Vec::new(),
+        };
+        let mut end = 0u64;
+        for raw in entries.iter().take_while(|raw| is_solid(raw)) {
+            let location = ResourceLocation::from_raw(&raw.resource);
+            if location.size_bytes != SOLID_RESOURCE_MARK || location.flags & resource_flags::FREE != 0 {
+                continue;
             }
-            offset -= size_bytes;
+            let solid = solid_header(location)?;
+            end = end.saturating_add(solid.location.size_bytes);
+            run.ends.push(end);
+            self.solids.push(solid);
+            if self.solids.len() > super::MAX_SOLID_RESOURCES {
+                let reason = format!("there are more than {} solid resources", super::MAX_SOLID_RESOURCES);
+                return Err(InvalidEntry { entry: 0, reason }.into());
+            }
         }
-        Err(format!(
-            "its blob begins at {} and no solid resource before it reaches so far",
-            blob.offset
-        ))
+        Ok(run)
     }
 
     /// The finished table.
@@ -240,6 +239,45 @@ impl BlobTableBuilder {
             duplicate_count: (before - file_blob_count) as u64,
         }
     }
+}
+
+/// Entries in a row that are solid: the resources among them hold the blobs among them, whatever their order. A blob's
+/// offset is in all those resources one after another.
+#[derive(Debug)]
+struct SolidRun {
+    /// The first resource's place among all.
+    first: usize,
+    /// Where each ends when they lie one after another.
+    ends: Vec<u64>,
+}
+
+impl SolidRun {
+    /// Which resource holds the entry's blob, and where in it.
+    fn place(&self, blob: &Entry) -> Result<(u32, u64), String> {
+        let (offset, blob_end) = (blob.offset, blob.offset.saturating_add(blob.size_bytes));
+        let position = self.ends.partition_point(|&end| end <= offset);
+        let Some(&end) = self.ends.get(position) else {
+            let total = self.ends.last().copied().unwrap_or(0);
+            return Err(format!(
+                "its blob begins at {offset}, but the solid resources around it have {total} bytes"
+            ));
+        };
+        if blob_end > end {
+            return Err(format!(
+                "its blob ends at {blob_end}, behind its solid resource, which ends at {end}"
+            ));
+        }
+        let start = position.checked_sub(1).map_or(0, |before| self.ends[before]);
+        // Bounded by MAX_SOLID_RESOURCES.
+        Ok((
+            u32::try_from(self.first + position).unwrap_or(NOT_SOLID),
+            offset - start,
+        ))
+    }
+}
+
+fn is_solid(raw: &RawBlobEntry) -> bool {
+    raw.resource.flags & resource_flags::SOLID != 0
 }
 
 impl BlobTable {

@@ -5,16 +5,19 @@
 //! decompressing ([`ChunkDecoder`]) are apart, so that one thread can read in medium order while others decompress.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::decompress::{DecompressError, Decompressors};
 use super::error::WimError;
 use super::header::ResourceLocation;
 use super::types::Compression;
+use crate::medium::ReadAt;
 
 /// A resource's chunks: where each lies, how long it is stored and unpacked.
 #[derive(Clone, Debug)]
 pub struct ResourceLayout {
-    pub(super) wim: String,
+    /// The part that holds it.
+    pub(super) source: Arc<dyn ReadAt>,
     pub(super) part: u16,
     pub(super) location: ResourceLocation,
     pub(super) compression: Compression,
@@ -48,9 +51,9 @@ pub struct Chunk {
 
 impl ResourceLayout {
     /// An uncompressed resource: chunks of [`super::UNCOMPRESSED_CHUNK_BYTES`].
-    pub(super) fn uncompressed(wim: String, part: u16, location: ResourceLocation) -> Self {
+    pub(super) fn uncompressed(source: Arc<dyn ReadAt>, part: u16, location: ResourceLocation) -> Self {
         Self {
-            wim,
+            source,
             part,
             location,
             compression: Compression::None,
@@ -150,7 +153,7 @@ impl ResourceLayout {
             let stored = end.checked_sub(begin);
             if !stored.is_some_and(|stored| (1..=size_bytes).contains(&stored)) || end > available {
                 return Err(WimError::InvalidChunkTable {
-                    wim: self.wim.clone(),
+                    wim: self.source.name(),
                     offset: self.location.offset,
                     entry: entry as u64,
                     found: end,
@@ -196,7 +199,7 @@ impl ChunkDecoder {
     ) -> Result<(), WimError> {
         self.decode_bytes(layout, chunk, stored, out)
             .map_err(|source| WimError::InvalidChunk {
-                wim: layout.wim.clone(),
+                wim: layout.source.name(),
                 resource_offset: layout.location.offset,
                 chunk: chunk.index,
                 chunk_offset: chunk.offset,

@@ -98,6 +98,7 @@ impl Layers {
 
     /// What a path is; `None` when there is nothing.
     pub(super) fn locate(&self, path: &NtPath) -> Result<Option<Located>> {
+        self.refresh()?;
         self.locate_from(self.locate_root(), path)
     }
 

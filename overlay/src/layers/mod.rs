@@ -11,6 +11,7 @@
 
 mod change;
 mod copy_up;
+mod fresh;
 mod locate;
 mod own;
 mod read;
@@ -20,9 +21,12 @@ pub(crate) use copy_up::copy_bytes;
 pub(crate) use locate::{Located, Part};
 
 use std::collections::HashMap;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard};
+
+use fresh::{Changing, Kept};
 
 use crate::error::{Error, Result};
 use crate::layer::Layer;
@@ -62,8 +66,11 @@ struct One {
     world: WorldName,
     /// The world's directory.
     path: PathBuf,
+    /// The same, open.
+    directory: OwnedFd,
     layer: Layer,
     removed: RwLock<Removed>,
+    kept: Mutex<Kept>,
     /// The names of each file that has several; only of a sealed layer.
     links: OnceLock<Links>,
 }
@@ -74,9 +81,6 @@ struct Links {
     group_of: HashMap<Vec<Box<[u16]>>, usize>,
     groups: Vec<Vec<NtPath>>,
 }
-
-/// Says that the one change at a time is being made.
-struct Changing<'a>(#[allow(dead_code, reason = "held, not read")] MutexGuard<'a, ()>);
 
 impl One {
     fn removed(&self) -> RwLockReadGuard<'_, Removed> {
@@ -142,6 +146,9 @@ impl Layers {
             layers.push(One {
                 world: name.clone(),
                 path: one.path().to_owned(),
+                directory: crate::beneath::open_root(one.path())
+                    .map_err(|error| Error::io("open", one.path(), error))?,
+                kept: Mutex::default(),
                 layer,
                 removed: RwLock::new(one.removed()?),
                 links: OnceLock::new(),
@@ -177,14 +184,6 @@ impl Layers {
 
     fn top(&self) -> Result<&One> {
         self.one(0)
-    }
-
-    fn changing(&self) -> Result<Changing<'_>> {
-        if self.access == Access::Read {
-            let name = self.top()?.world.to_string();
-            return Err(Error::ReadOnly { name });
-        }
-        Ok(Changing(self.change.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 
     /// The names that a file of a sealed layer has, by one of them.

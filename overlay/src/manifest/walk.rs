@@ -60,6 +60,13 @@ pub(super) struct Walked {
     pub hashes: HashMap<u64, ContentHash>,
 }
 
+impl Walked {
+    /// All entries, the root with them.
+    pub fn nodes(&self) -> impl Iterator<Item = &Node> {
+        std::iter::once(&self.root).chain(self.directories.values().flatten())
+    }
+}
+
 struct Walk<'a> {
     layer: &'a Layer,
     root: &'a OwnedFd,

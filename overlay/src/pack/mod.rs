@@ -5,11 +5,12 @@
 //! bytes, whoever packs it, where and when. What is unpacked must have the digest that it was packed with, or it does not
 //! get a name. The format is specified in `docs/world-format.md`.
 
+mod layout;
 mod oci;
 mod read;
 mod tar;
 mod write;
-mod zstd;
+pub(crate) mod zstd;
 
 use std::path::PathBuf;
 

@@ -4,16 +4,14 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufReader, Read, Write};
-use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use sha2::{Digest as _, Sha256};
-
-use super::oci::{self, Descriptor, ImageConfig, ImageManifest, Index};
+use super::layout::{Blob, Layout, MAX_IMAGE_LAYERS, layout_error, pack};
+use super::oci::{self, Descriptor};
 use super::tar::{EntryKind, Header};
 use super::write::packed_name;
 use super::{PackError, tar, zstd};
-use crate::beneath::{open_dir_entry, open_file_entry, open_root};
+use crate::beneath::open_root;
 use crate::conf::{self, Parent, WorldConf};
 use crate::error::{Error, Result, Trying};
 use crate::manifest::{ContentHash, Digest, FILES, REGISTRY, SealOptions};
@@ -22,14 +20,12 @@ use crate::meta::{FileTime, NtMetadata};
 use crate::name::StoredName;
 use crate::removed::{self, Removed};
 use crate::store::table::{MAX_TABLE_BYTES, NameTable, SecurityTable};
-use crate::store::{ExtraKey, MANIFEST, NAMES, REPARSE, RESERVED, SECURITY, STREAMS};
+use crate::store::{ExtraKey, MANIFEST, NAMES, REGISTRY_TABLE, REPARSE, RESERVED, SECURITY, STREAMS};
 use crate::tree::{Dir, FileTree};
 use crate::worlds::{Staging, World, WorldName, Worlds};
 
 /// The most bytes of the small text files in an archive.
 const MAX_CONF_BYTES: u64 = 1 << 20;
-/// The most layers of an image.
-const MAX_IMAGE_LAYERS: usize = crate::layers::MAX_LAYERS;
 
 impl Worlds {
     /// Makes the world of an OCI image layout, under a name. Parents that are here already, by their digest, are used; the
@@ -155,20 +151,6 @@ impl Worlds {
     }
 }
 
-fn pack(path: &Path, source: PackError) -> Error {
-    Error::Pack {
-        path: path.into(),
-        source,
-    }
-}
-
-fn layout_error(path: &Path, reason: &str) -> PackError {
-    PackError::Layout {
-        path: path.into(),
-        reason: reason.into(),
-    }
-}
-
 fn small_text(from: &mut impl Read, header: &Header, limit: u64) -> std::result::Result<String, PackError> {
     let bad = |reason: String| PackError::Entry {
         path: header.path.clone(),
@@ -185,133 +167,6 @@ fn small_text(from: &mut impl Read, header: &Header, limit: u64) -> std::result:
         .read_to_end(&mut bytes)
         .map_err(|error| bad(error.to_string()))?;
     String::from_utf8(bytes).map_err(|_| bad("it is not UTF-8".into()))
-}
-
-/// An OCI image layout.
-struct Layout {
-    path: PathBuf,
-    fd: OwnedFd,
-}
-
-/// A blob whose digest is right.
-struct Blob {
-    path: PathBuf,
-    file: File,
-}
-
-impl Blob {
-    /// From its beginning.
-    fn open(&self) -> Result<File> {
-        use std::io::Seek;
-        let mut file = self.file.try_clone().trying("open", &self.path)?;
-        file.rewind().trying("read", &self.path)?;
-        Ok(file)
-    }
-}
-
-impl Layout {
-    fn open(path: &Path) -> Result<Self> {
-        let fd = open_root(path).trying("open", path)?;
-        let layout = Self { path: path.into(), fd };
-        let version: HashMap<String, String> = layout.json("oci-layout")?;
-        match version.get("imageLayoutVersion").map(String::as_str) {
-            Some("1.0.0") => Ok(layout),
-            other => {
-                let reason = format!("its imageLayoutVersion is {other:?}, expected \"1.0.0\"");
-                Err(pack(path, layout_error(path, &reason)))
-            }
-        }
-    }
-
-    fn json<T: for<'a> serde::Deserialize<'a>>(&self, name: &str) -> Result<T> {
-        let path = self.path.join(name);
-        let text = crate::files::read_text(&self.fd, name, &self.path, oci::MAX_JSON_BYTES)?
-            .ok_or_else(|| pack(&self.path, layout_error(&path, "it is missing")))?;
-        oci::from_json(text.as_bytes(), &path).map_err(|error| pack(&self.path, error))
-    }
-
-    fn manifest(&self) -> Result<ImageManifest> {
-        let refused = |reason: String| pack(&self.path, layout_error(&self.path, &reason));
-        let index: Index = self.json("index.json")?;
-        let [descriptor] = &index.manifests[..] else {
-            return Err(refused(format!(
-                "it has {} images, and one is unpacked",
-                index.manifests.len()
-            )));
-        };
-        if descriptor.media_type != oci::MANIFEST_TYPE {
-            return Err(refused(format!("its image has the type {:?}", descriptor.media_type)));
-        }
-        let manifest: ImageManifest = self.json_blob(descriptor)?;
-        let config: ImageConfig = self.json_blob(&manifest.config)?;
-        if manifest.layers.is_empty() || manifest.layers.len() > MAX_IMAGE_LAYERS {
-            return Err(refused(format!(
-                "it has {} layers, expected 1 to {MAX_IMAGE_LAYERS}",
-                manifest.layers.len()
-            )));
-        }
-        if config.rootfs.diff_ids.len() != manifest.layers.len() {
-            return Err(refused(
-                "its config and its manifest have different numbers of layers".into(),
-            ));
-        }
-        for layer in &manifest.layers {
-            if ![oci::LAYER_TYPE, oci::PLAIN_LAYER_TYPE].contains(&&*layer.media_type) {
-                return Err(refused(format!(
-                    "a layer has the type {:?}, expected {:?}",
-                    layer.media_type,
-                    oci::LAYER_TYPE
-                )));
-            }
-        }
-        Ok(manifest)
-    }
-
-    fn json_blob<T: for<'a> serde::Deserialize<'a>>(&self, descriptor: &Descriptor) -> Result<T> {
-        let blob = self.checked_blob(descriptor, &|_| {})?;
-        let mut bytes = Vec::new();
-        blob.open()?
-            .take(oci::MAX_JSON_BYTES)
-            .read_to_end(&mut bytes)
-            .trying("read", &blob.path)?;
-        oci::from_json(&bytes, &blob.path).map_err(|error| pack(&self.path, error))
-    }
-
-    /// Opens a blob and reads it once, to see whether it is the one.
-    fn checked_blob(&self, descriptor: &Descriptor, progress: &dyn Fn(u64)) -> Result<Blob> {
-        let name = descriptor.digest.hex();
-        let path = self.path.join("blobs/sha256").join(&name);
-        let dir = open_dir_entry(&self.fd, "blobs").and_then(|blobs| open_dir_entry(&blobs, "sha256"));
-        let dir = dir.trying("open", self.path.join("blobs/sha256"))?;
-        let file = File::from(open_file_entry(&dir, &name).trying("open", &path)?);
-        let size = file.metadata().trying("look at", &path)?.len();
-        if size != descriptor.size {
-            let reason = format!("it has {size} bytes, expected {}", descriptor.size);
-            return Err(pack(&self.path, layout_error(&path, &reason)));
-        }
-        let mut hasher = Sha256::new();
-        let mut buffer = vec![0; 256 * 1024];
-        loop {
-            let read = (&file).read(&mut buffer).trying("read", &path)?;
-            if read == 0 {
-                break;
-            }
-            hasher.update(buffer.get(..read).unwrap_or_default());
-            progress(read as u64);
-        }
-        let found = Digest::from_bytes(hasher.finalize().into());
-        if found == descriptor.digest {
-            Ok(Blob { path, file })
-        } else {
-            Err(pack(
-                &self.path,
-                PackError::BlobDigest {
-                    path,
-                    found: found.to_string(),
-                },
-            ))
-        }
-    }
 }
 
 /// Writes the entries of one archive into a staging.
@@ -409,7 +264,8 @@ impl<'a> Unpacker<'a> {
         };
         match (&components[..], header.kind) {
             ([], EntryKind::Directory) => Ok(()),
-            ([MANIFEST], EntryKind::File) => Ok(()),
+            // Made anew when the world is sealed.
+            ([MANIFEST | REGISTRY_TABLE], EntryKind::File) => Ok(()),
             ([NAMES], EntryKind::File) => {
                 self.names = NameTable::parse(&text(bytes)?, &self.archive.join(NAMES))?;
                 Ok(())

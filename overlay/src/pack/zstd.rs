@@ -14,7 +14,7 @@ const FRAME_BYTES: usize = 4 << 20;
 const BATCH: usize = 16;
 
 /// Compresses what is written.
-pub(super) struct Writer<W: Write> {
+pub(crate) struct Writer<W: Write> {
     out: W,
     full: Vec<Vec<u8>>,
     frame: Vec<u8>,
@@ -71,7 +71,7 @@ impl<W: Write> Write for Writer<W> {
 }
 
 /// Decompresses all frames of what is read.
-pub(super) struct Reader<R: BufRead> {
+pub(crate) struct Reader<R: BufRead> {
     state: State<R>,
 }
 

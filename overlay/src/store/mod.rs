@@ -27,6 +27,8 @@ pub const SECURITY: &str = "security";
 pub const NAMES: &str = "names";
 /// The stored manifest in it.
 pub const MANIFEST: &str = "manifest";
+/// The table of the registry of a sealed world in it.
+pub const REGISTRY_TABLE: &str = "registry";
 /// An inode's directory of named streams, under its key.
 pub const STREAMS: &str = "streams";
 /// An inode's reparse data, under its key.

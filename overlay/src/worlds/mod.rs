@@ -11,6 +11,7 @@ pub(crate) mod lock;
 mod name;
 pub(crate) mod staging;
 mod survey;
+mod verify;
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -32,7 +33,7 @@ use crate::error::{Error, Result, Trying};
 use crate::files;
 use crate::layer::Layer;
 use crate::listing;
-use crate::manifest::{Difference, Digest, FILES, Manifest, SealOptions};
+use crate::manifest::{Digest, FILES, Manifest};
 use crate::probe::{self, FileSystem};
 use crate::removed::Removed;
 use crate::sizes::{Sizes, sizes};
@@ -389,15 +390,5 @@ impl World {
                 found: found.to_string(),
             }),
         }
-    }
-
-    /// Reads every byte and all metadata, and names what is not as it was sealed.
-    ///
-    /// # Errors
-    /// As [`World::stored_manifest`] and [`Manifest::compute`].
-    pub fn verify(&self, options: &SealOptions<'_>) -> Result<Vec<Difference>> {
-        let expected = self.stored_manifest()?;
-        let found = Manifest::compute(&self.path, &self.conf, options)?;
-        Ok(expected.compare(&found))
     }
 }

@@ -9,25 +9,27 @@ use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{RenameFlags, fsync, renameat, renameat_with, syncfs};
+use rustix::fs::{AtFlags, RenameFlags, fsync, renameat, renameat_with, syncfs, unlinkat};
 use rustix::io::Errno;
 
 use super::lock::WorldLock;
 use super::{World, WorldName, Worlds};
-use crate::beneath::{open_dir_entry, open_root};
+use crate::beneath::{open_dir, open_dir_entry, open_root};
 use crate::conf::{self, WorldConf};
 use crate::error::{Error, Result, Trying};
 use crate::files::{self, Durable};
 use crate::manifest::{FILES, Manifest, REGISTRY, SealOptions};
-use crate::meta::{NtMetadata, disk};
+use crate::meta::{FileTime, NtMetadata, disk};
 use crate::name::{NtPath, escape, unescape};
 use crate::removed::{self, Removed};
-use crate::store::{MANIFEST, RESERVED, WORK};
+use crate::store::{MANIFEST, REGISTRY_TABLE, RESERVED, WORK};
 use crate::tree::{FIXED_TIME, FileTree, make_dir};
 
 pub(crate) const WORLD: &str = "world";
 const SCRATCH: &str = "scratch";
 const STATE: &str = "state";
+/// In `scratch`: whose times a placing changes for a while, and what they were.
+const PLACING: &str = "placing";
 const STATE_HEADER: &str = "vodka-import 1";
 const MAX_STATE_BYTES: u64 = 64 << 10;
 
@@ -89,6 +91,7 @@ impl Staging {
         if staging.last_stage.is_none() {
             staging.write_state(Durable::Later)?;
         }
+        staging.undo_placing()?;
         Ok(staging)
     }
 
@@ -188,12 +191,45 @@ impl Staging {
         Ok(())
     }
 
-    /// Puts one file into `files/`: [`FileTree::place_file`].
+    /// Puts one file into `files/`: [`FileTree::place_file`]. A kill in the middle changes nothing of what doing it
+    /// again gives: the times of the directory that it changes for a while are written down first.
     ///
     /// # Errors
     /// As there.
     pub fn place_file(&self, path: &NtPath, bytes: &[u8], meta: &NtMetadata) -> Result<()> {
-        self.tree.place_file(path, bytes, meta)
+        let scratch_path = self.scratch_path();
+        let scratch = open_dir_entry(&self.fd, SCRATCH).trying("open", &scratch_path)?;
+        let (base, stat) = self.tree.base_of(path)?;
+        let ((seconds, nanoseconds), _) = disk::stat_times(&stat);
+        let text = format!("{seconds} {nanoseconds} {base}\n");
+        files::replace(&scratch, PLACING, text.as_bytes(), &scratch_path, Durable::Now)?;
+        self.tree.place_file(path, bytes, meta)?;
+        unlinkat(&scratch, PLACING, AtFlags::empty()).trying("remove", scratch_path.join(PLACING))
+    }
+
+    /// Gives the directory in which a killed placing was at work the times that it had.
+    fn undo_placing(&self) -> Result<()> {
+        let scratch_path = self.scratch_path();
+        let scratch = open_dir_entry(&self.fd, SCRATCH).trying("open", &scratch_path)?;
+        let Some(text) = files::read_text(&scratch, PLACING, &scratch_path, MAX_STATE_BYTES)? else {
+            return Ok(());
+        };
+        let parsed = text.strip_suffix('\n').and_then(|line| {
+            let mut fields = line.splitn(3, ' ');
+            let (seconds, nanoseconds, base) = (fields.next()?, fields.next()?, fields.next()?);
+            Some((seconds.parse().ok()?, nanoseconds.parse().ok()?, base.to_owned()))
+        });
+        let (seconds, nanoseconds, base) = parsed.ok_or_else(|| Error::Line {
+            path: scratch_path.join(PLACING),
+            line: 1,
+            reason: "expected the times and the path of a directory".into(),
+        })?;
+        let files_path = self.files_path();
+        let files = open_root(&files_path).trying("open", &files_path)?;
+        let place = files_path.join(&base);
+        let directory = open_dir(&files, &base).trying("open", &place)?;
+        disk::set_time(&directory, FileTime::from_unix(seconds, nanoseconds), &place)?;
+        unlinkat(&scratch, PLACING, AtFlags::empty()).trying("remove", scratch_path.join(PLACING))
     }
 
     /// Seals the world and gives it its name: computes the manifest, writes it and `world.conf` with the digest,
@@ -319,6 +355,11 @@ pub(crate) fn seal(world: &OwnedFd, path: &Path, conf: &mut WorldConf, options: 
     let nt = open_dir_entry(&files, RESERVED).trying("open", &nt_path)?;
     let stored = files::replace(&nt, MANIFEST, manifest.text().as_bytes(), &nt_path, Durable::Later)?;
     disk::set_time(&stored, FIXED_TIME, &nt_path)?;
+    let registry = path.join(REGISTRY);
+    match crate::registry::table(&std::fs::read(&registry).trying("read", &registry)?) {
+        Some(table) => drop(files::replace(&nt, REGISTRY_TABLE, &table, &nt_path, Durable::Later)?),
+        None => drop(rustix::fs::unlinkat(&nt, REGISTRY_TABLE, rustix::fs::AtFlags::empty())),
+    }
     fix_times_below(&nt, &nt_path, 0)?;
     disk::restore_times(&files, &before, &files_path)?;
     let written = conf.write(world.as_fd(), path, Durable::Later)?;

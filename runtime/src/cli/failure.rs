@@ -14,7 +14,7 @@ pub struct Failure {
     pub exit_code: ExitCode,
     /// What went wrong; its sources are printed beneath it.
     pub error: Box<dyn Error + Send + Sync>,
-    /// What the person can do next, in a sentence each.
+    /// What the person can do next, in a sentence each; further lines of one are a list.
     pub hints: Vec<String>,
 }
 
@@ -76,7 +76,11 @@ impl Failure {
             next = error.source();
         }
         for hint in &self.hints {
-            writeln!(to, "  hint: {}", escape_controls(hint))?;
+            let mut lines = hint.lines();
+            writeln!(to, "  hint: {}", escape_controls(lines.next().unwrap_or_default()))?;
+            for line in lines {
+                writeln!(to, "  {}", escape_controls(line))?;
+            }
         }
         Ok(())
     }
@@ -98,12 +102,12 @@ mod tests {
 
     #[test]
     fn the_chain_and_the_hints_are_said_and_control_characters_are_not_sent() {
-        let failure = Failure::new(ExitCode::Medium, Outer(std::io::ErrorKind::NotFound.into())).hint("look elsewhere");
+        let failure = Failure::new(ExitCode::Medium, Outer(std::io::ErrorKind::NotFound.into())).hint("look elsewhere:\n  here\n  there\r");
         let mut text = Vec::new();
         failure.write(&mut text).expect("a vector takes everything");
         assert_eq!(
             String::from_utf8(text).expect("text"),
-            "error: cannot open the medium\\x1b[2J\n  because: entity not found\n  hint: look elsewhere\n"
+            "error: cannot open the medium\\x1b[2J\n  because: entity not found\n  hint: look elsewhere:\n    here\n    there\\x0d\n"
         );
     }
 

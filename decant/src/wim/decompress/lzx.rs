@@ -199,13 +199,13 @@ impl LzxDecompressor {
             let mut entry = self.main.lookup_first(bits.peek());
             if entry & FLAG != 0 {
                 put_literal(bits, output, &mut position, entry);
-                if position == output.len() {
+                if position >= output.len() {
                     break;
                 }
                 entry = self.main.lookup_first(bits.peek());
                 if entry & FLAG != 0 {
                     put_literal(bits, output, &mut position, entry);
-                    if position == output.len() {
+                    if position >= output.len() {
                         break;
                     }
                     entry = self.main.lookup_first(bits.peek());
@@ -241,14 +241,7 @@ impl LzxDecompressor {
                 *recent = [offset, recent[0], recent[1]];
                 offset
             } as usize;
-            // Offset 0 becomes usize::MAX: both faults are one comparison.
-            if offset.wrapping_sub(1) >= position {
-                return Err(DecompressError::InvalidOffset { position, offset });
-            }
-            if length > output.len() - position {
-                return Err(DecompressError::InvalidLength { position, length });
-            }
-            copy_match(output, position, offset, length);
+            copy_match(output, position, offset, length)?;
             position += length;
         }
         Ok(())

@@ -54,13 +54,13 @@ impl XpressDecompressor {
             let mut entry = self.table.lookup_first(bits.peek());
             if entry & FLAG != 0 {
                 put_literal(&mut bits, output, &mut position, entry);
-                if position == output.len() {
+                if position >= output.len() {
                     break;
                 }
                 entry = self.table.lookup_first(bits.peek());
                 if entry & FLAG != 0 {
                     put_literal(&mut bits, output, &mut position, entry);
-                    if position == output.len() {
+                    if position >= output.len() {
                         break;
                     }
                     entry = self.table.lookup_first(bits.peek());
@@ -83,13 +83,7 @@ impl XpressDecompressor {
             let length = length as usize + MIN_MATCH;
             let offset_bits = payload >> 4 & 0xf;
             let offset = (1 << offset_bits | bits.take(offset_bits)) as usize;
-            if offset > position {
-                return Err(DecompressError::InvalidOffset { position, offset });
-            }
-            if length > output.len() - position {
-                return Err(DecompressError::InvalidLength { position, length });
-            }
-            copy_match(output, position, offset, length);
+            copy_match(output, position, offset, length)?;
             position += length;
         }
         end(&bits)

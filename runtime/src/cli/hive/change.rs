@@ -109,7 +109,7 @@ fn data(kind: &str, words: &[&str]) -> Result<(u32, Vec<u8>), Failure> {
 
 pub(super) fn set(arguments: &Set) -> Result<ExitCode, Failure> {
     const USAGE: &str = "set WHERE KEY VALUE DATA... [--type TYPE]";
-    let (target, words) = arguments.place.target(&arguments.words, USAGE)?;
+    let (mut target, words) = arguments.place.target(&arguments.words, USAGE)?;
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let [key, name, rest @ ..] = &words[..] else {
         return Err(wrong_usage("a key, a value and data are expected", USAGE));
@@ -142,7 +142,7 @@ pub(in crate::cli) struct Delete {
 
 pub(super) fn delete(arguments: &Delete) -> Result<ExitCode, Failure> {
     const USAGE: &str = "delete WHERE KEY [VALUE]";
-    let (target, words) = arguments.place.target(&arguments.words, USAGE)?;
+    let (mut target, words) = arguments.place.target(&arguments.words, USAGE)?;
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let (typed, name) = match words[..] {
         [key] => (key, None),
@@ -183,7 +183,7 @@ pub(in crate::cli) struct Load {
 
 pub(super) fn load(arguments: &Load) -> Result<ExitCode, Failure> {
     const USAGE: &str = "load WHERE KEY HIVE";
-    let (target, words) = arguments.place.target(&arguments.words, USAGE)?;
+    let (mut target, words) = arguments.place.target(&arguments.words, USAGE)?;
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let [typed, source] = words[..] else {
         return Err(wrong_usage("a key and a hive are expected", USAGE));

@@ -8,12 +8,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use hive::{FileError, Hive, HiveFile, Key};
+use overlay::World;
+use overlay::worlds::WorldLock;
 
 use super::super::worlds::Place;
 use super::super::{ExitCode, Failure};
 
-/// The registry's file in a world.
-const REGISTRY: &str = "registry.hiv";
 /// From 1601 to 1970, in 100 ns.
 const FILETIME_OF_UNIX_EPOCH: u64 = 116_444_736_000_000_000;
 
@@ -34,8 +34,9 @@ pub(super) struct Target {
     pub(super) shown: String,
     /// Whether paths are those of a world.
     pub(super) is_world: bool,
-    /// Whether it is the registry of a sealed base, which nothing writes to.
-    sealed: bool,
+    world: Option<World>,
+    /// Keeps the world from being sealed or removed while its registry is open for changes.
+    lock: Option<WorldLock>,
 }
 
 impl Where {
@@ -60,19 +61,20 @@ impl Where {
                 path: PathBuf::from(word),
                 shown: word.to_owned(),
                 is_world: false,
-                sealed: false,
+                world: None,
+                lock: None,
             }),
         }
     }
 
     fn world(&self, name: &str) -> Result<Target, Failure> {
         let world = self.place.world(name)?;
-        let conf = world.conf();
         Ok(Target {
-            path: world.path().join(REGISTRY),
+            path: world.registry_path(),
             shown: format!("world {}", world.name()),
             is_world: true,
-            sealed: conf.parent.is_none() && conf.digest.is_some(),
+            world: Some(world),
+            lock: None,
         })
     }
 }
@@ -111,11 +113,14 @@ impl Target {
         }
     }
 
-    /// Opens the hive for changes.
-    pub(super) fn edit(&self) -> Result<HiveFile, Failure> {
-        if self.sealed {
-            let what = format!("{} is a sealed base: nothing writes to it", self.shown);
-            return Err(Failure::new(ExitCode::World, what).hint("make a fork of it and change that"));
+    /// Opens the hive for changes; a world is held until the target goes.
+    pub(super) fn edit(&mut self) -> Result<HiveFile, Failure> {
+        if let Some(world) = &self.world {
+            if world.conf().digest.is_some() {
+                let what = format!("{} is sealed: nothing writes to it", self.shown);
+                return Err(Failure::new(ExitCode::World, what).hint("make a fork of it and change that"));
+            }
+            self.lock = Some(world.lock_shared().map_err(super::super::worlds::failure)?);
         }
         HiveFile::open(&self.path).map_err(failure)
     }

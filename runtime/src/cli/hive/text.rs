@@ -106,7 +106,7 @@ pub(in crate::cli) struct Import {
 
 pub(super) fn import(arguments: &Import) -> Result<ExitCode, Failure> {
     const USAGE: &str = "import WHERE TEXT";
-    let (target, words) = arguments.place.target(&arguments.words, USAGE)?;
+    let (mut target, words) = arguments.place.target(&arguments.words, USAGE)?;
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let [text] = words[..] else {
         return Err(wrong_usage("one text is expected", USAGE));

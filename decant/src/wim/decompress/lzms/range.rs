@@ -9,30 +9,31 @@ pub struct RangeDecoder<'i> {
     code: u32,
 }
 
-/// A kind of decision: the chance of each of `N` (a power of two) states, and the state, which is the last outcomes.
+/// A kind of decision: the chance in each of `N` (a power of two) states, which are the last outcomes.
+///
+/// The state itself is kept apart by the caller, so that it can stay in a register.
 #[derive(Debug)]
-pub struct Probabilities<const N: usize> {
-    state: usize,
-    chances: [Chance; N],
-}
+pub struct Chances<const N: usize>([Chance; N]);
 
 /// The last 64 outcomes, and how many of them were 0.
 #[derive(Clone, Copy, Debug)]
 struct Chance {
     outcomes: u64,
     zeros: u32,
+    /// As `zeros`, but neither outcome is ever impossible. Kept, for the next decision waits for it.
+    bounded_zeros: u32,
 }
 
-impl<const N: usize> Default for Probabilities<N> {
+impl<const N: usize> Default for Chances<N> {
     fn default() -> Self {
         const { assert!(N.is_power_of_two()) };
-        Self {
-            state: 0,
-            chances: [Chance {
+        Self(
+            [Chance {
                 outcomes: 0x5555_5555,
                 zeros: 48,
+                bounded_zeros: 48,
             }; N],
-        }
+        )
     }
 }
 
@@ -56,30 +57,28 @@ impl<'i> RangeDecoder<'i> {
         u16::from_le_bytes(*bytes).into()
     }
 
-    /// The next decision of this kind.
+    /// The next decision of this kind, in this state, which it changes.
     #[inline(always)]
-    pub fn bit<const N: usize>(&mut self, kind: &mut Probabilities<N>) -> bool {
+    pub fn bit<const N: usize>(&mut self, chances: &mut Chances<N>, state: &mut usize) -> bool {
         if self.range <= 0xffff {
             self.range <<= 16;
             self.code = self.code << 16 | self.word();
         }
-        let chance = &mut kind.chances[kind.state & (N - 1)];
-        // Neither outcome is ever impossible.
-        let bound = (self.range >> 6) * chance.zeros.clamp(1, 63);
+        let chance = &mut chances.0[*state & (N - 1)];
+        let bound = (self.range >> 6) * chance.bounded_zeros;
         let oldest = (chance.outcomes >> 63) as u32;
-        if self.code < bound {
-            self.range = bound;
-            chance.zeros = chance.zeros.wrapping_add(oldest);
-            chance.outcomes <<= 1;
-            kind.state <<= 1;
-            false
-        } else {
+        let outcome = self.code >= bound;
+        if outcome {
             self.range -= bound;
             self.code -= bound;
             chance.zeros = chance.zeros.wrapping_add(oldest).wrapping_sub(1);
-            chance.outcomes = chance.outcomes << 1 | 1;
-            kind.state = kind.state << 1 | 1;
-            true
+        } else {
+            self.range = bound;
+            chance.zeros = chance.zeros.wrapping_add(oldest);
         }
+        chance.bounded_zeros = chance.zeros.clamp(1, 63);
+        chance.outcomes = chance.outcomes << 1 | u64::from(outcome);
+        *state = *state << 1 | usize::from(outcome);
+        outcome
     }
 }

@@ -8,20 +8,24 @@
 /// An operand is translated up to so many bytes behind the last believed instruction.
 const TRANSLATED_BYTES: i32 = 1023;
 /// Two uses of a target make an instruction believed when they are this near.
-const BELIEVED_WITHIN: i32 = 65_535;
+const BELIEVED_WITHIN: u32 = 65_535;
 /// No instruction that begins in the last bytes is translated.
 const TAIL_BYTES: usize = 16;
 
 /// For the low 16 bits of each target, where it was last used.
 #[derive(Debug)]
 pub struct TargetHistory {
-    last_uses: Box<[i32; 1 << 16]>,
+    last_uses: Box<[u32; 1 << 16]>,
+    /// What is added to a chunk's positions, so that all uses in earlier chunks are too far away to count: the table
+    /// need not be cleared for each chunk.
+    epoch: u32,
 }
 
 impl Default for TargetHistory {
     fn default() -> Self {
         Self {
             last_uses: Box::new([0; 1 << 16]),
+            epoch: BELIEVED_WITHIN + 1,
         }
     }
 }
@@ -42,7 +46,7 @@ impl TargetHistory {
         if data.len() <= TAIL_BYTES + 1 {
             return;
         }
-        self.last_uses.fill(-BELIEVED_WITHIN - 1);
+        let epoch = self.next_epoch(data.len());
         let mut last_believed = -TRANSLATED_BYTES - 1;
         let end = data.len() - TAIL_BYTES;
         let mut at = 1;
@@ -71,14 +75,31 @@ impl TargetHistory {
                     at += opcode_bytes + 4;
                     #[allow(clippy::cast_possible_wrap)]
                     let last_byte = at as i32 - 1;
+                    let use_now = epoch + last_byte.cast_unsigned();
                     let last_use = &mut self.last_uses[usize::from(target)];
-                    if last_byte - *last_use <= BELIEVED_WITHIN {
+                    if use_now - *last_use <= BELIEVED_WITHIN {
                         last_believed = last_byte;
                     }
-                    *last_use = last_byte;
+                    *last_use = use_now;
                 }
             }
         }
+    }
+}
+
+impl TargetHistory {
+    /// What to add to the positions of a chunk of this length, which is at most 2 GiB.
+    fn next_epoch(&mut self, length: usize) -> u32 {
+        let needed = u32::try_from(length)
+            .unwrap_or(u32::MAX / 2)
+            .saturating_add(BELIEVED_WITHIN + 1);
+        if self.epoch > u32::MAX - needed {
+            self.last_uses.fill(0);
+            self.epoch = BELIEVED_WITHIN + 1;
+        }
+        let epoch = self.epoch;
+        self.epoch += needed;
+        epoch
     }
 }
 
