@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use cli_support::{Home, have_tools};
 
-/// How many imports are killed when `VODKA_KILLS` says nothing else. `cargo xtask kill-test` kills 50.
+/// How many imports are killed in the middle when `VODKA_KILLS` says nothing else. `cargo xtask kill-test` kills 50.
 const KILLS: u32 = 20;
 
 #[test]
@@ -32,14 +32,18 @@ fn a_killed_import_leaves_no_half_world_and_can_be_run_again() {
     let home = Home::new();
     let mut random = fixtures::bytes::Random::new(u64::from(kills));
     let (mut killed, mut finished, mut again) = (0, 0, 0);
-    for round in 0..kills {
+    // Anywhere from the first instruction to a little behind the last. How long an import takes changes with what else
+    // the machine does: a kill that came too late makes the next ones come earlier.
+    let mut latest = whole * 11 / 10;
+    while killed < kills {
+        let round = killed + finished;
+        assert!(round < 5 * kills, "of {round} kills only {killed} met a running import");
         let mut child = import(&home)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
             .expect("starts");
-        // Anywhere from the first instruction to a little behind the last.
-        let moment = Duration::from_nanos(random.below(u64::try_from(whole.as_nanos() * 11 / 10).expect("short")));
+        let moment = Duration::from_nanos(random.below(u64::try_from(latest.as_nanos()).expect("short")));
         std::thread::sleep(moment);
         child.kill().expect("it is ours");
         let status = child.wait().expect("it ends");
@@ -50,6 +54,7 @@ fn a_killed_import_leaves_no_half_world_and_can_be_run_again() {
             home.vodka(&["world", "verify", "world"]).verified_or_unknown();
             home.vodka(&["world", "remove", "world"]).ended_with(0);
             finished += 1;
+            latest = latest.min(moment.max(whole / 20));
             continue;
         }
         assert_eq!(
@@ -60,7 +65,7 @@ fn a_killed_import_leaves_no_half_world_and_can_be_run_again() {
         killed += 1;
         assert_eq!(home.other_worlds(&[]), Vec::<String>::new(), "round {round}");
         // Every third time it is run again at once, on what the kill left; else the next round meets it.
-        if round % 3 == 0 {
+        if killed % 3 == 0 {
             cli_support::Said::from(import(&home).output().expect("starts")).ended_with(0);
             assert_eq!(home.digest("world"), digest, "round {round}: the resumed world");
             home.vodka(&["world", "remove", "world"]).ended_with(0);
@@ -72,13 +77,9 @@ fn a_killed_import_leaves_no_half_world_and_can_be_run_again() {
     #[allow(clippy::print_stderr)]
     {
         eprintln!(
-            "{kills} kills over {whole:?}: {killed} in the middle, {finished} too late, {again} run again at once"
+            "imports of {whole:?}: {killed} killed in the middle, {finished} too late, {again} run again at once"
         );
     }
-    assert!(
-        killed > kills / 3,
-        "only {killed} of {kills} kills met a running import"
-    );
 }
 
 /// `world verify` comes with a later part of the project; where it is there, it must find nothing.

@@ -170,6 +170,7 @@ fn it_does_so_in_every_compression() {
     if have_tools() {
         same_as_apply(&fixtures::xpress_wim().expect("made"), "1");
         same_as_apply(&fixtures::uncompressed_wim().expect("made"), "1");
+        same_as_apply(&fixtures::solid_esd().expect("made"), "1");
     }
 }
 
