@@ -38,7 +38,15 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     }
     if arguments.what.is_none_or(|what| what == What::Hive) {
         cargo()
-            .args(["run", "--release", "--locked", "--package", "hive", "--example", "bench"])
+            .args([
+                "run",
+                "--release",
+                "--locked",
+                "--package",
+                "hive",
+                "--example",
+                "bench",
+            ])
             .run()?;
     }
     Ok(())

@@ -102,7 +102,8 @@ mod tests {
 
     #[test]
     fn the_chain_and_the_hints_are_said_and_control_characters_are_not_sent() {
-        let failure = Failure::new(ExitCode::Medium, Outer(std::io::ErrorKind::NotFound.into())).hint("look elsewhere:\n  here\n  there\r");
+        let failure = Failure::new(ExitCode::Medium, Outer(std::io::ErrorKind::NotFound.into()))
+            .hint("look elsewhere:\n  here\n  there\r");
         let mut text = Vec::new();
         failure.write(&mut text).expect("a vector takes everything");
         assert_eq!(

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //! `vodka world`: what worlds there are, what is in one, forks of it, whether it is whole, and its end.
 
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use clap::{Args, Subcommand};
 use overlay::worlds::Listed;
-use overlay::{Difference, SealOptions, Sizes, World, WorldConf};
+use overlay::{Difference, SealOptions, Sizes, World, WorldConf, Worlds};
 use serde::Serialize;
 
 use super::text::size;
 use super::worlds::{Place, failure, world_name};
-use super::{ExitCode, Failure, Output};
+use super::{ExitCode, Failure, Output, Progress};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -30,8 +33,34 @@ pub(super) enum Command {
     Commit(Two),
     /// Make a fork a sealed base of its own, under the same name
     Flatten(Show),
+    /// Write a sealed world and its parents as an OCI image layout, for any registry to carry
+    Pack(Pack),
+    /// Make a world of an OCI image layout that `pack` wrote
+    Unpack(Unpack),
     /// Remove a world for good
     Remove(Remove),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Pack {
+    /// The world
+    name: String,
+    /// The directory of the layout; it must be empty or not there
+    #[arg(long, value_name = "DIR")]
+    to: PathBuf,
+    #[command(flatten)]
+    place: Place,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Unpack {
+    /// The new world
+    name: String,
+    /// The directory of the layout
+    #[arg(long, value_name = "DIR")]
+    from: PathBuf,
+    #[command(flatten)]
+    place: Place,
 }
 
 #[derive(Debug, Args)]
@@ -131,11 +160,58 @@ pub(super) fn run(command: Command) -> Result<(), Failure> {
             world.flatten(&SealOptions::default()).map_err(failure)?;
             sealed(&world, Output::new(arguments.json))
         }
+        Command::Pack(arguments) => {
+            let world = arguments.place.world(&arguments.name)?;
+            // Only the bytes of files are reported; what the registry and metadata add is little.
+            let total_bytes = world.sizes().map_err(failure)?.apparent_bytes;
+            let progress = Counted::new("pack", total_bytes);
+            let digest = world
+                .pack(&arguments.to, &|bytes| progress.add(bytes))
+                .map_err(failure)?;
+            drop(progress);
+            Output::Text.line(format!(
+                "world {} is packed in {}: {digest}",
+                world.name(),
+                arguments.to.display()
+            ))
+        }
+        Command::Unpack(arguments) => {
+            let worlds = Worlds::open(arguments.place.path()?).map_err(failure)?;
+            let progress = Counted::new("unpack", 0);
+            let options = SealOptions::default();
+            let world = worlds
+                .unpack(&arguments.from, &world_name(&arguments.name)?, &options, &|bytes| {
+                    progress.add(bytes)
+                })
+                .map_err(failure)?;
+            drop(progress);
+            sealed(&world, Output::Text)
+        }
         Command::Remove(arguments) => {
             let world = arguments.place.world(&arguments.name)?;
             world.worlds().remove(world.name()).map_err(failure)?;
             Output::Text.line(format!("world {} is removed", world.name()))
         }
+    }
+}
+
+/// Progress that is told of steps, not of sums.
+struct Counted {
+    progress: Progress,
+    done_bytes: AtomicU64,
+}
+
+impl Counted {
+    fn new(name: &str, total_bytes: u64) -> Self {
+        Self {
+            progress: Progress::new(name, total_bytes, false),
+            done_bytes: AtomicU64::new(0),
+        }
+    }
+
+    fn add(&self, bytes: u64) {
+        let done_bytes = self.done_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        self.progress.set(done_bytes);
     }
 }
 
