@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//! The primitives of [`vdk`](crate::vdk) on Linux. This module uses `unsafe`, for the system calls that have no safe
+//! form: mapping memory at given addresses, and preparing a thread for the program.
+
+mod clock;
+mod pages;
+
+pub use clock::{LinuxClock, LinuxRandom};
+pub use pages::LinuxPages;
+
+/// Ends the process at once with the low 8 bits of `code`: the other threads are inside the program and cannot be asked.
+#[allow(unsafe_code)]
+pub fn exit_now(code: u32) -> ! {
+    // SAFETY: `_exit` takes any number; nothing runs after it.
+    unsafe { libc::_exit((code & 0xff).cast_signed()) }
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//! Reading and writing.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::{Arc, PoisonError};
+
+use super::open::put_io_status;
+use super::{Backing, FileObject};
+use crate::nt::call::{Call, ServiceResult, sync_of};
+use crate::object::{Body, Object, Packet};
+use crate::status::Status;
+use crate::vdk::MemoryExt;
+
+/// The file of argument 0.
+pub(super) fn file_object(call: &Call<'_>) -> Result<Arc<Object>, Status> {
+    let object = call.object(0)?;
+    if matches!(object.body, Body::File(_)) { Ok(object) } else { Err(Status::OBJECT_TYPE_MISMATCH) }
+}
+
+/// The file inside an object that [`file_object`] gave.
+pub(super) fn file_of(object: &Object) -> Result<&FileObject, Status> {
+    match &object.body {
+        Body::File(file) => Ok(file),
+        _ => Err(Status::OBJECT_TYPE_MISMATCH),
+    }
+}
+
+pub(in crate::nt) fn read_file(call: &mut Call<'_>) -> ServiceResult {
+    transfer(call, false)
+}
+
+pub(in crate::nt) fn write_file(call: &mut Call<'_>) -> ServiceResult {
+    transfer(call, true)
+}
+
+fn transfer(call: &mut Call<'_>, write: bool) -> ServiceResult {
+    let object = file_object(call)?;
+    let file = file_of(&object)?;
+    let length = call.u32(6) as usize;
+    let done = match &file.backing {
+        Backing::Directory(_) => return Err(Status::INVALID_DEVICE_REQUEST),
+        Backing::Null => Ok(if write { length } else { 0 }),
+        Backing::Stream(host) => stream(call, host, length, write),
+        Backing::Disk(host) => return disk(call, file, host, length, write),
+    };
+    let done = done?;
+    let status = if !write && done == 0 && length > 0 {
+        if matches!(file.backing, Backing::Null) { Status::END_OF_FILE } else { Status::PIPE_BROKEN }
+    } else {
+        Status::SUCCESS
+    };
+    finish(call, file, status, done as u64)
+}
+
+/// One read, or writes until everything is gone.
+fn stream(call: &Call<'_>, host: &File, length: usize, write: bool) -> Result<usize, Status> {
+    let buffer = call.arg(5);
+    if !write {
+        return Ok(call.memory().read_from_file(host.as_fd(), None, buffer, length)?);
+    }
+    let mut done = 0;
+    while done < length {
+        match call.memory().write_to_file(host.as_fd(), None, buffer + done as u64, length - done) {
+            Ok(0) => break,
+            Ok(more) => done += more,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                let mut poll = [rustix::event::PollFd::new(host, rustix::event::PollFlags::OUT)];
+                rustix::event::poll(&mut poll, None)?;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(done)
+}
+
+fn disk(call: &Call<'_>, file: &FileObject, host: &File, length: usize, write: bool) -> ServiceResult {
+    const AT_END: i64 = -1;
+    const AT_POSITION: i64 = -2;
+    let buffer = call.arg(5);
+    let asked: Option<i64> = if call.arg(7) == 0 { None } else { Some(call.memory().get(call.arg(7))?) };
+    let mut position = file.position.lock().unwrap_or_else(PoisonError::into_inner);
+    let start = match asked {
+        _ if write && file.append => host.metadata()?.len(),
+        Some(AT_END) if write => host.metadata()?.len(),
+        Some(AT_POSITION) | None if file.synchronous => *position,
+        None => return Err(Status::INVALID_PARAMETER),
+        Some(offset) => u64::try_from(offset).map_err(|_| Status::INVALID_PARAMETER)?,
+    };
+    // The position belongs to the object; the copy itself may grow the caller's stack and must not hold its lock.
+    drop(position);
+    let mut done = 0;
+    while done < length {
+        let (at, address) = (start + done as u64, buffer + done as u64);
+        let step = if write {
+            call.memory().write_to_file(host.as_fd(), Some(at), address, length - done)
+        } else {
+            call.memory().read_from_file(host.as_fd(), Some(at), address, length - done)
+        };
+        match step {
+            Ok(0) => break,
+            Ok(more) => done += more,
+            Err(_) if done > 0 => break,
+            Err(error) if error.raw_os_error() == Some(libc::EBADF) => return Err(Status::ACCESS_DENIED),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    if file.synchronous {
+        position = file.position.lock().unwrap_or_else(PoisonError::into_inner);
+        *position = start + done as u64;
+        drop(position);
+    }
+    let status = if !write && done == 0 && length > 0 { Status::END_OF_FILE } else { Status::SUCCESS };
+    finish(call, file, status, done as u64)
+}
+
+/// Ends an operation that is over when the service returns: status block, event, completion port, APC.
+fn finish(call: &Call<'_>, file: &FileObject, status: Status, information: u64) -> ServiceResult {
+    let (event, routine, context) = (call.arg(1), call.arg(2), call.arg(3));
+    put_io_status(call, call.arg(4), status, information)?;
+    if event != 0 {
+        let event = call.process.object(call.thread, event)?;
+        call.process.dispatcher.set_event(sync_of(&event)?)?;
+    }
+    if routine != 0 {
+        let apc = crate::object::Apc { routine, arguments: [context, call.arg(4), 0] };
+        call.process.dispatcher.queue_apc(call.thread.id, apc);
+    } else if context != 0 && !file.synchronous && !status.is_error() {
+        let completion = file.completion.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some((port, key)) = completion {
+            call.process.dispatcher.post(sync_of(&port)?, Packet { key, value: context, status, information })?;
+        }
+    }
+    Ok(status)
+}
+
+pub(in crate::nt) fn flush_buffers(call: &mut Call<'_>) -> ServiceResult {
+    let object = file_object(call)?;
+    if let Backing::Disk(host) = &file_of(&object)?.backing {
+        host.sync_data()?;
+    }
+    put_io_status(call, call.arg(1), Status::SUCCESS, 0)
+}
+
+/// A lock is granted at once: no other process can hold one yet, and locks of other handles of this process are not
+/// looked at.
+pub(in crate::nt) fn lock_file(call: &mut Call<'_>) -> ServiceResult {
+    file_object(call)?;
+    put_io_status(call, call.arg(4), Status::SUCCESS, 0)
+}
+
+pub(in crate::nt) fn unlock_file(call: &mut Call<'_>) -> ServiceResult {
+    file_object(call)?;
+    put_io_status(call, call.arg(1), Status::SUCCESS, 0)
+}
+
+/// Every operation is over when its service returns, so there is never one to cancel.
+pub(in crate::nt) fn cancel_io(call: &mut Call<'_>) -> ServiceResult {
+    file_object(call)?;
+    Err(Status::NOT_FOUND)
+}
+
+pub(in crate::nt) fn fs_control(call: &mut Call<'_>) -> ServiceResult {
+    file_object(call)?;
+    let code = call.u32(5);
+    let _ = call.unserved_class(code);
+    Err(Status::INVALID_DEVICE_REQUEST)
+}
+
+pub(in crate::nt) fn device_io_control(call: &mut Call<'_>) -> ServiceResult {
+    file_object(call)?;
+    let code = call.u32(5);
+    let _ = call.unserved_class(code);
+    Err(Status::INVALID_DEVICE_REQUEST)
+}
