@@ -13,8 +13,15 @@ use super::Architecture;
 const NAMESPACE: &str = "urn:schemas-microsoft-com:unattend";
 
 /// The seven configuration passes (Microsoft Learn, "Windows Setup configuration passes").
-const PASSES: [&str; 7] =
-    ["offlineServicing", "windowsPE", "generalize", "specialize", "auditSystem", "auditUser", "oobeSystem"];
+const PASSES: [&str; 7] = [
+    "offlineServicing",
+    "windowsPE",
+    "generalize",
+    "specialize",
+    "auditSystem",
+    "auditUser",
+    "oobeSystem",
+];
 
 /// Deeper than any real answer file, and shallow enough for any stack.
 const MAX_DEPTH: usize = 256;
@@ -25,22 +32,41 @@ const MAX_DEPTH: usize = 256;
 #[allow(missing_docs)] // The messages say what the fields hold.
 pub enum AnswersError {
     #[error("{name} has {found_bytes} bytes; an answer file has {most_bytes} at most")]
-    TooLarge { name: String, found_bytes: u64, most_bytes: u64 },
+    TooLarge {
+        name: String,
+        found_bytes: u64,
+        most_bytes: u64,
+    },
     #[error("{name}, line {line}: this is not {encoding} text")]
-    NotText { name: String, line: usize, encoding: &'static str },
+    NotText {
+        name: String,
+        line: usize,
+        encoding: &'static str,
+    },
     #[error("{name}, line {line}: not well-formed XML: {reason}")]
     NotWellFormed { name: String, line: usize, reason: String },
     #[error("{name}, line {line}: expected the root element <unattend> in namespace {NAMESPACE}, found {found}")]
     WrongRoot { name: String, line: usize, found: String },
     #[error("{name}, line {line}: <{element}> must have the attribute {attribute}")]
-    MissingAttribute { name: String, line: usize, element: &'static str, attribute: &'static str },
+    MissingAttribute {
+        name: String,
+        line: usize,
+        element: &'static str,
+        attribute: &'static str,
+    },
     #[error("{name}, line {line}: {found:?} is no configuration pass; there are {}", PASSES.join(", "))]
     UnknownPass { name: String, line: usize, found: String },
     #[error(
         "{name}, line {line}: component {component} is for {found}, but the edition is {expected}; \
          Windows Setup would pass over it"
     )]
-    WrongArchitecture { name: String, line: usize, component: String, found: String, expected: &'static str },
+    WrongArchitecture {
+        name: String,
+        line: usize,
+        component: String,
+        found: String,
+        expected: &'static str,
+    },
 }
 
 /// One component of one pass, as far as it has been seen.
@@ -64,12 +90,20 @@ pub(super) fn check(text: &str, name: &str, architecture: Architecture) -> Resul
     let mut root_seen = false;
     loop {
         let line = lines.line_at(reader.buffer_position());
-        let refused = |reason: String| AnswersError::NotWellFormed { name: name.to_owned(), line, reason };
+        let refused = |reason: String| AnswersError::NotWellFormed {
+            name: name.to_owned(),
+            line,
+            reason,
+        };
         let event = match reader.read_event() {
             Ok(event) => event,
             Err(error) => {
                 let line = lines.line_at(reader.error_position());
-                return Err(AnswersError::NotWellFormed { name: name.to_owned(), line, reason: error.to_string() });
+                return Err(AnswersError::NotWellFormed {
+                    name: name.to_owned(),
+                    line,
+                    reason: error.to_string(),
+                });
             }
         };
         let (element, is_empty) = match &event {
@@ -81,10 +115,18 @@ pub(super) fn check(text: &str, name: &str, architecture: Architecture) -> Resul
             }
             Event::DocType(_) => return Err(refused("Windows Setup takes no document type declaration".to_owned())),
             Event::Text(text) if open.is_empty() => {
-                let blank = text.bytes().take_while(u8::is_ascii_whitespace).filter(|byte| *byte == b'\n').count();
+                let blank = text
+                    .bytes()
+                    .take_while(u8::is_ascii_whitespace)
+                    .filter(|byte| *byte == b'\n')
+                    .count();
                 if text.bytes().any(|byte| !byte.is_ascii_whitespace()) {
                     let reason = "text outside the root element".to_owned();
-                    return Err(AnswersError::NotWellFormed { name: name.to_owned(), line: line + blank, reason });
+                    return Err(AnswersError::NotWellFormed {
+                        name: name.to_owned(),
+                        line: line + blank,
+                        reason,
+                    });
                 }
                 continue;
             }
@@ -98,7 +140,11 @@ pub(super) fn check(text: &str, name: &str, architecture: Architecture) -> Resul
         // The position before a start tag can still be on the line above, in the white space that precedes it.
         let line = lines.line_at(reader.buffer_position());
         let line = line - element.bytes().filter(|byte| *byte == b'\n').count();
-        let refused = |reason: String| AnswersError::NotWellFormed { name: name.to_owned(), line, reason };
+        let refused = |reason: String| AnswersError::NotWellFormed {
+            name: name.to_owned(),
+            line,
+            reason,
+        };
         let (namespace, _) = reader.resolver().resolve_element(element.name());
         let ours = matches!(&namespace, ResolveResult::Bound(bound) if bound.as_ref() == NAMESPACE);
         if let ResolveResult::Unknown(prefix) = &namespace {
@@ -116,34 +162,50 @@ pub(super) fn check(text: &str, name: &str, architecture: Architecture) -> Resul
                     }
                     _ => format!("<{local}> in no namespace"),
                 };
-                return Err(AnswersError::WrongRoot { name: name.to_owned(), line, found });
-            }
-            (Some(Place::Root), "settings") if ours => {
-                let found = attributes.get("pass").cloned().ok_or_else(|| AnswersError::MissingAttribute {
+                return Err(AnswersError::WrongRoot {
                     name: name.to_owned(),
                     line,
-                    element: "settings",
-                    attribute: "pass",
-                })?;
+                    found,
+                });
+            }
+            (Some(Place::Root), "settings") if ours => {
+                let found = attributes
+                    .get("pass")
+                    .cloned()
+                    .ok_or_else(|| AnswersError::MissingAttribute {
+                        name: name.to_owned(),
+                        line,
+                        element: "settings",
+                        attribute: "pass",
+                    })?;
                 if !PASSES.contains(&found.as_str()) {
-                    return Err(AnswersError::UnknownPass { name: name.to_owned(), line, found });
+                    return Err(AnswersError::UnknownPass {
+                        name: name.to_owned(),
+                        line,
+                        found,
+                    });
                 }
                 pass = found;
                 Place::Settings
             }
             (Some(Place::Settings), "component") if ours => {
                 let attribute = |attribute: &'static str| {
-                    attributes.get(attribute).cloned().ok_or_else(|| AnswersError::MissingAttribute {
-                        name: name.to_owned(),
-                        line,
-                        element: "component",
-                        attribute,
-                    })
+                    attributes
+                        .get(attribute)
+                        .cloned()
+                        .ok_or_else(|| AnswersError::MissingAttribute {
+                            name: name.to_owned(),
+                            line,
+                            element: "component",
+                            attribute,
+                        })
                 };
                 let component = attribute("name")?;
                 let found = attribute("processorArchitecture")?;
                 let fits = fits(&found, architecture);
-                let known = components.entry((pass.clone(), component)).or_insert(Component { line, found, fits });
+                let known = components
+                    .entry((pass.clone(), component))
+                    .or_insert(Component { line, found, fits });
                 known.fits |= fits;
                 Place::Other
             }
@@ -160,12 +222,23 @@ pub(super) fn check(text: &str, name: &str, architecture: Architecture) -> Resul
     let line = lines.line_at(text.len() as u64);
     if !open.is_empty() {
         let reason = format!("the file ends inside {} open element(s)", open.len());
-        return Err(AnswersError::NotWellFormed { name: name.to_owned(), line, reason });
+        return Err(AnswersError::NotWellFormed {
+            name: name.to_owned(),
+            line,
+            reason,
+        });
     }
     if !root_seen {
-        return Err(AnswersError::WrongRoot { name: name.to_owned(), line, found: "no element at all".to_owned() });
+        return Err(AnswersError::WrongRoot {
+            name: name.to_owned(),
+            line,
+            found: "no element at all".to_owned(),
+        });
     }
-    let misfit = components.into_iter().filter(|(_, component)| !component.fits).min_by_key(|(_, c)| c.line);
+    let misfit = components
+        .into_iter()
+        .filter(|(_, component)| !component.fits)
+        .min_by_key(|(_, c)| c.line);
     match misfit {
         None => Ok(()),
         Some(((_, component), Component { line, found, .. })) => Err(AnswersError::WrongArchitecture {
@@ -203,7 +276,9 @@ fn attributes(element: &BytesStart<'_>) -> Result<BTreeMap<String, String>, Stri
         .attributes()
         .map(|attribute| {
             let attribute = attribute.map_err(|error| error.to_string())?;
-            let value = quick_xml::escape::unescape(&attribute.value).map_err(|error| error.to_string())?.into_owned();
+            let value = quick_xml::escape::unescape(&attribute.value)
+                .map_err(|error| error.to_string())?
+                .into_owned();
             Ok((attribute.key.as_ref().to_owned(), value))
         })
         .collect()
@@ -232,7 +307,10 @@ impl Lines<'_> {
             self.at = offset;
             return self.line;
         }
-        1 + self.text.as_bytes()[..offset].iter().filter(|byte| **byte == b'\n').count()
+        1 + self.text.as_bytes()[..offset]
+            .iter()
+            .filter(|byte| **byte == b'\n')
+            .count()
     }
 }
 
@@ -251,7 +329,9 @@ mod tests {
     }
 
     fn refused(text: &str) -> String {
-        check(text, "a.xml", Architecture::Amd64).expect_err("refused").to_string()
+        check(text, "a.xml", Architecture::Amd64)
+            .expect_err("refused")
+            .to_string()
     }
 
     #[test]
@@ -270,19 +350,49 @@ mod tests {
     #[test]
     fn each_refusal_names_the_file_and_the_line() {
         for (text, expected) in [
-            (answers(X86), "a.xml, line 4: component Microsoft-Windows-Shell-Setup is for x86"),
-            (answers("<component name=\"a\"/>"), "a.xml, line 4: <component> must have the attribute processorArch"),
+            (
+                answers(X86),
+                "a.xml, line 4: component Microsoft-Windows-Shell-Setup is for x86",
+            ),
+            (
+                answers("<component name=\"a\"/>"),
+                "a.xml, line 4: <component> must have the attribute processorArch",
+            ),
             (answers("<oops>"), "a.xml, line 5: not well-formed XML: "),
             (answers("<a b=c/>"), "a.xml, line 4: not well-formed XML: "),
-            (answers("&nbsp;"), "a.xml, line 4: not well-formed XML: the entity &nbsp; is not declared"),
-            (answers("<w:a/>"), "a.xml, line 4: not well-formed XML: the namespace prefix \"w\" is not declared"),
-            (answers("").replace(":unattend\"", ":other\""), "a.xml, line 2: expected the root element <unattend>"),
-            (answers("").replace("oobeSystem", "oobe"), "a.xml, line 3: \"oobe\" is no configuration pass"),
-            (answers("").replace("</unattend>", ""), "a.xml, line 7: not well-formed XML: the file ends inside"),
-            (format!("{}<unattend/>", answers("")), "a.xml, line 7: not well-formed XML: a second root element"),
-            (format!("{}x", answers("")), "a.xml, line 7: not well-formed XML: text outside the root"),
+            (
+                answers("&nbsp;"),
+                "a.xml, line 4: not well-formed XML: the entity &nbsp; is not declared",
+            ),
+            (
+                answers("<w:a/>"),
+                "a.xml, line 4: not well-formed XML: the namespace prefix \"w\" is not declared",
+            ),
+            (
+                answers("").replace(":unattend\"", ":other\""),
+                "a.xml, line 2: expected the root element <unattend>",
+            ),
+            (
+                answers("").replace("oobeSystem", "oobe"),
+                "a.xml, line 3: \"oobe\" is no configuration pass",
+            ),
+            (
+                answers("").replace("</unattend>", ""),
+                "a.xml, line 7: not well-formed XML: the file ends inside",
+            ),
+            (
+                format!("{}<unattend/>", answers("")),
+                "a.xml, line 7: not well-formed XML: a second root element",
+            ),
+            (
+                format!("{}x", answers("")),
+                "a.xml, line 7: not well-formed XML: text outside the root",
+            ),
             (String::new(), "a.xml, line 1: expected the root element <unattend>"),
-            (format!("<!DOCTYPE a>{}", answers("")), "a.xml, line 1: not well-formed XML: Windows Setup takes no doc"),
+            (
+                format!("<!DOCTYPE a>{}", answers("")),
+                "a.xml, line 1: not well-formed XML: Windows Setup takes no doc",
+            ),
         ] {
             let message = refused(&text);
             assert!(message.starts_with(expected), "{message}\n{text}");

@@ -24,8 +24,16 @@ fn utf8(bytes: &[u8], name: &str) -> Result<String, AnswersError> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Ok(text.to_owned()),
         Err(error) => {
-            let line = 1 + bytes.iter().take(error.valid_up_to()).filter(|byte| **byte == b'\n').count();
-            Err(AnswersError::NotText { name: name.to_owned(), line, encoding: "UTF-8" })
+            let line = 1 + bytes
+                .iter()
+                .take(error.valid_up_to())
+                .filter(|byte| **byte == b'\n')
+                .count();
+            Err(AnswersError::NotText {
+                name: name.to_owned(),
+                line,
+                encoding: "UTF-8",
+            })
         }
     }
 }
@@ -33,7 +41,11 @@ fn utf8(bytes: &[u8], name: &str) -> Result<String, AnswersError> {
 fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16, name: &str) -> Result<String, AnswersError> {
     let mut text = String::with_capacity(bytes.len() / 2);
     let mut lines = 1;
-    let refused = |line| AnswersError::NotText { name: name.to_owned(), line, encoding: "UTF-16" };
+    let refused = |line| AnswersError::NotText {
+        name: name.to_owned(),
+        line,
+        encoding: "UTF-16",
+    };
     let (pairs, rest) = bytes.as_chunks::<2>();
     for character in char::decode_utf16(pairs.iter().map(|pair| unit(*pair))) {
         let character = character.map_err(|_| refused(lines))?;

@@ -11,6 +11,8 @@ use sha2::{Digest, Sha256};
 
 pub use check::AnswersError;
 
+use crate::wim;
+
 /// The most that an answer file may have; the largest public ones are below 200 KiB.
 pub const MAX_ANSWERS_BYTES: u64 = 16 << 20;
 
@@ -34,16 +36,16 @@ pub enum Architecture {
 }
 
 impl Architecture {
-    /// From `<ARCH>` of a WIM's XML: the `PROCESSOR_ARCHITECTURE_*` numbers of `SYSTEM_INFO` (Microsoft Learn).
+    /// That of an image, where answer files have a name for it.
     #[must_use]
-    pub fn from_wim(number: u32) -> Option<Self> {
-        match number {
-            0 => Some(Self::X86),
-            5 => Some(Self::Arm),
-            6 => Some(Self::Ia64),
-            9 => Some(Self::Amd64),
-            12 => Some(Self::Arm64),
-            _ => None,
+    pub fn of_image(architecture: wim::Architecture) -> Option<Self> {
+        match architecture {
+            wim::Architecture::X86 => Some(Self::X86),
+            wim::Architecture::Arm => Some(Self::Arm),
+            wim::Architecture::Ia64 => Some(Self::Ia64),
+            wim::Architecture::X64 => Some(Self::Amd64),
+            wim::Architecture::Arm64 => Some(Self::Arm64),
+            wim::Architecture::Other(_) => None,
         }
     }
 
@@ -83,7 +85,9 @@ impl AnswerFile {
             r#"processorArchitecture="amd64""#,
             &format!(r#"processorArchitecture="{}""#, architecture.answer_name()),
         );
-        Self { bytes: text.into_bytes() }
+        Self {
+            bytes: text.into_bytes(),
+        }
     }
 
     /// Checks the bytes of a person's own file, called `name` in errors, against an edition's architecture.
@@ -106,7 +110,10 @@ impl AnswerFile {
     /// SHA-256 of the bytes in lower-case hex: part of what makes two imports the same.
     #[must_use]
     pub fn sha256(&self) -> String {
-        Sha256::digest(&self.bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+        Sha256::digest(&self.bytes)
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect()
     }
 }
 

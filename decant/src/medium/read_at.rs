@@ -13,6 +13,12 @@ pub trait ReadAt: Debug + Send + Sync {
     /// What to call this source in a message: a path on the medium, or a path of the host.
     fn name(&self) -> String;
 
+    /// The source's name in its directory, without the directory: what its siblings are named after.
+    fn file_name(&self) -> String {
+        let name = self.name();
+        name.rsplit('/').next().unwrap_or(&name).to_owned()
+    }
+
     /// Fills `buffer` from `offset`.
     ///
     /// # Errors

@@ -21,7 +21,11 @@ pub struct Failure {
 impl Failure {
     /// A failure with `exit_code`, to which hints may be added.
     pub fn new(exit_code: ExitCode, error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self { exit_code, error: error.into(), hints: Vec::new() }
+        Self {
+            exit_code,
+            error: error.into(),
+            hints: Vec::new(),
+        }
     }
 
     /// The same failure with one more hint.

@@ -8,7 +8,12 @@ pub mod failure;
 pub mod interrupt;
 pub mod output;
 pub mod progress;
+pub mod run;
+pub mod services;
 pub mod text;
+pub mod vodka;
+mod world;
+pub mod worlds;
 
 pub use exit_code::ExitCode;
 pub use failure::Failure;

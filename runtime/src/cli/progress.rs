@@ -52,11 +52,19 @@ impl Progress {
                 bar.set_style(style.progress_chars("=> "));
             }
             bar.set_message(name.to_owned());
-            Kind::Bar { bar, shown: Mutex::new(false) }
+            Kind::Bar {
+                bar,
+                shown: Mutex::new(false),
+            }
         } else {
             Kind::Lines(Mutex::new(Instant::now()))
         };
-        Self { name: name.to_owned(), total_bytes, begun: Instant::now(), kind }
+        Self {
+            name: name.to_owned(),
+            total_bytes,
+            begun: Instant::now(),
+            kind,
+        }
     }
 
     /// Says that `done_bytes` of the total are done. Cheap enough to call for every file.

@@ -79,7 +79,10 @@ mod tests {
 
     #[test]
     fn a_name_cannot_drive_the_terminal() {
-        assert_eq!(escape_controls("a\u{1b}[31mb\r\u{202e}c\u{9b}"), "a\\x1b[31mb\\x0d\\u{202e}c\\x9b");
+        assert_eq!(
+            escape_controls("a\u{1b}[31mb\r\u{202e}c\u{9b}"),
+            "a\\x1b[31mb\\x0d\\u{202e}c\\x9b"
+        );
         assert_eq!(escape_controls("Привет ß"), "Привет ß");
     }
 }

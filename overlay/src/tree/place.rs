@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//! Putting a single file into a tree that is laid down already, as an answer file.
+
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rustix::fs::{AtFlags, fstat, mkdirat, statat, unlinkat};
+
+use super::{FileTree, locked, new_file};
+use crate::beneath::{DIRECTORY_MODE, open_dir_entry};
+use crate::error::{Error, Result, Trying};
+use crate::lookup::Place;
+use crate::manifest::ContentHash;
+use crate::meta::{NtMetadata, attributes, disk};
+use crate::name::{NtName, NtPath, StoredName};
+use crate::store::table::NameTable;
+
+impl FileTree {
+    /// Puts a file at a path, found without regard to case; missing directories are made with the file's times, and
+    /// a file that is there is replaced (its other hard links keep the old bytes). The times of directories that were
+    /// there stay, so that the result does not depend on the clock.
+    ///
+    /// # Errors
+    /// [`Error::WrongKind`] when a directory is in the file's place or a file in a directory's; what Linux says.
+    pub fn place_file(&self, path: &NtPath, bytes: &[u8], meta: &NtMetadata) -> Result<()> {
+        let Some((name, parents)) = path.components().split_last() else {
+            return Err(Error::WrongKind {
+                path: path.to_string(),
+                found: "a directory",
+                expected: "a file",
+            });
+        };
+        let mut at = At {
+            fd: Arc::new(self.root_fd.try_clone().trying("open", &self.path)?),
+            nt_path: NtPath::root(),
+            path: self.path.clone(),
+        };
+        for parent in parents {
+            at = self.enter(&at, parent, meta)?;
+        }
+        let names = locked(&self.names).table.clone();
+        let stored = match at.find(name, &names)? {
+            None => StoredName::alone(name),
+            Some(listed) if listed.is_directory => {
+                return Err(Error::WrongKind {
+                    path: path.to_string(),
+                    found: "a directory",
+                    expected: "a file",
+                });
+            }
+            Some(listed) => listed.stored,
+        };
+        let before = fstat(&at.fd).trying("look at", &at.path)?;
+        let file_path = at.path.join(stored.as_str());
+        if let Ok(stat) = statat(&at.fd, stored.as_str(), AtFlags::SYMLINK_NOFOLLOW) {
+            self.known.forget(stat.st_ino);
+            unlinkat(&at.fd, stored.as_str(), AtFlags::empty()).trying("replace", &file_path)?;
+        }
+        self.note_name(&stored);
+        let file = new_file(&at.fd, stored.as_str(), file_path, bytes.len() as u64)?;
+        file.write_all_at(bytes, 0)?;
+        self.finish_file(file, meta, Some(ContentHash::of(bytes)))?;
+        disk::restore_times(&at.fd, &before, &at.path)
+    }
+
+    fn enter(&self, at: &At, name: &NtName, meta: &NtMetadata) -> Result<At> {
+        let names = locked(&self.names).table.clone();
+        let listed = at.find(name, &names)?;
+        let stored = match listed {
+            Some(listed) if listed.is_directory => listed.stored,
+            Some(_) => {
+                let path = at.nt_path.join(name).to_string();
+                return Err(Error::WrongKind {
+                    path,
+                    found: "a file",
+                    expected: "a directory",
+                });
+            }
+            None => {
+                let stored = StoredName::alone(name);
+                let before = fstat(&at.fd).trying("look at", &at.path)?;
+                let path = at.path.join(stored.as_str());
+                self.note_name(&stored);
+                mkdirat(&at.fd, stored.as_str(), DIRECTORY_MODE).trying("make the directory", &path)?;
+                let fd = open_dir_entry(&at.fd, stored.as_str()).trying("open", &path)?;
+                let times = NtMetadata::new(attributes::DIRECTORY, meta.created, meta.accessed, meta.written);
+                disk::write(&fd, &times, &path)?;
+                disk::restore_times(&at.fd, &before, &at.path)?;
+                stored
+            }
+        };
+        let path = at.path.join(stored.as_str());
+        let fd = open_dir_entry(&at.fd, stored.as_str()).trying("open", &path)?;
+        Ok(At {
+            fd: Arc::new(fd),
+            nt_path: at.nt_path.join(stored.name()),
+            path,
+        })
+    }
+}
+
+struct At {
+    fd: Arc<OwnedFd>,
+    nt_path: NtPath,
+    path: PathBuf,
+}
+
+impl At {
+    fn find(&self, name: &NtName, names: &NameTable) -> Result<Option<crate::listing::Listed>> {
+        Place {
+            fd: &self.fd,
+            nt_path: &self.nt_path,
+            path: &self.path,
+            names,
+        }
+        .find(name)
+    }
+}
