@@ -29,8 +29,7 @@ pub struct ServicesArguments {
 /// When the file is no ntdll.
 pub fn run(arguments: &ServicesArguments) -> Result<(), Failure> {
     if arguments.markdown {
-        Output::Text.line(report_markdown().trim_end())?;
-        return Ok(());
+        return print(&report_markdown());
     }
     let learned = match &arguments.ntdll {
         Some(path) => Some(services_of(path).map_err(|error| Failure::new(ExitCode::Damaged, error))?),
@@ -38,12 +37,13 @@ pub fn run(arguments: &ServicesArguments) -> Result<(), Failure> {
     };
     let report = report(learned.as_deref());
     if arguments.json {
-        let text = serde_json::to_string_pretty(&report).map_err(|error| Failure::new(ExitCode::Unexpected, error))?;
-        Output::Text.line(text)?;
-        return Ok(());
+        return Output::Json.document(&report);
     }
-    Output::Text.line(lines(&report))?;
-    Ok(())
+    print(&lines(&report))
+}
+
+fn print(text: &str) -> Result<(), Failure> {
+    text.lines().try_for_each(|line| Output::Text.line(line))
 }
 
 fn lines(report: &Report) -> String {

@@ -42,6 +42,12 @@ impl Flavor {
         matches!(self, Self::Wine8 | Self::Wine10)
     }
 
+    /// What Wine's own class of `NtQuerySystemInformation` answers: version, build, host system and its release.
+    #[must_use]
+    pub fn wine_version(self) -> &'static [u8] {
+        if self == Self::Wine8 { b"8.0\0vodka\0Linux\0\0" } else { b"10.0\0vodka\0Linux\0\0" }
+    }
+
     /// `KUSER_SHARED_DATA.SystemCall`: Wine's stubs call through `[0x7ffe1000]` when it is 1; a genuine ntdll would use
     /// `int 2e` then.
     #[must_use]

@@ -91,9 +91,8 @@ impl Parameters<'_> {
         if !directory.ends_with('\\') {
             directory.push('\\');
         }
-        let strings: [(usize, &str, usize); 6] = [
+        let strings: [(usize, &str, usize); 5] = [
             (0x38, &directory, 260),
-            (0x50, "", 1),
             (0x60, self.image, 0),
             (0x70, &self.command_line, 0),
             (0xb0, self.image, 0),

@@ -8,7 +8,7 @@ use crate::vdk::MemoryExt;
 
 /// What is served: basic, processor, performance, time of day, processor times, handles-free boot data, page file, kernel
 /// debugger, native basic and processor, time adjustment, time zone, logical processors, boot environment and others.
-pub(in crate::nt) const QUERY_CLASSES: &[u32] = &[0, 1, 2, 3, 8, 21, 23, 28, 35, 44, 50, 55, 62, 63, 73, 90, 102, 103, 114, 123, 149];
+pub(in crate::nt) const QUERY_CLASSES: &[u32] = &[0, 1, 2, 3, 8, 21, 23, 28, 35, 44, 50, 55, 62, 63, 73, 90, 102, 103, 114, 123, 149, 1000];
 
 fn basic(processors: u32) -> Vec<u8> {
     let mask = u64::MAX >> (64 - processors.clamp(1, 64));
@@ -31,7 +31,7 @@ fn basic(processors: u32) -> Vec<u8> {
 
 pub(in crate::nt) fn query_system_information(call: &mut Call<'_>) -> ServiceResult {
     let class = call.u32(0);
-    if !QUERY_CLASSES.contains(&class) {
+    if !QUERY_CLASSES.contains(&class) || class == 1000 && !call.process.flavor.is_wine() {
         return Err(call.unserved_class(class));
     }
     let host = &call.process.host;
@@ -72,6 +72,7 @@ pub(in crate::nt) fn query_system_information(call: &mut Call<'_>) -> ServiceRes
         // Firmware: UEFI, a fixed identifier.
         90 => block(32, &[(16, &2u32.to_le_bytes())]),
         103 => [8u32, 1].map(u32::to_le_bytes).concat(),
+        1000 => call.process.flavor.wine_version().to_vec(),
         _ => vec![0; 32],
     };
     call.answer(1, Some(3), &answer)
