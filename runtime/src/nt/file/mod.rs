@@ -22,7 +22,7 @@ pub(super) use directory::{CLASSES as DIRECTORY_CLASSES, query_directory_file, q
 pub(super) use information::{QUERY_CLASSES, SET_CLASSES, query_information_file, set_information_file};
 pub(super) use open::{create_file, delete_file, open_file, query_attributes_file, query_full_attributes_file};
 pub use path::device_path;
-pub(super) use transfer::{cancel_io, device_io_control, flush_buffers, fs_control, lock_file, read_file, unlock_file, write_file};
+pub(super) use transfer::{FS_CONTROL_CODES, cancel_io, device_io_control, flush_buffers, fs_control, lock_file, read_file, unlock_file, write_file};
 pub use volume::{Drives, Volume};
 pub(super) use volume_information::{QUERY_CLASSES as VOLUME_QUERY_CLASSES, query_volume_information_file};
 

@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, PoisonError};
 
 use super::open::put_io_status;
@@ -161,11 +162,30 @@ pub(in crate::nt) fn cancel_io(call: &mut Call<'_>) -> ServiceResult {
     Err(Status::NOT_FOUND)
 }
 
+/// The codes that `NtFsControlFile` serves: FSCTL_GET_OBJECT_ID.
+pub(in crate::nt) const FS_CONTROL_CODES: &[u32] = &[GET_OBJECT_ID];
+const GET_OBJECT_ID: u32 = 0x9_009c;
+
 pub(in crate::nt) fn fs_control(call: &mut Call<'_>) -> ServiceResult {
-    file_object(call)?;
-    let code = call.u32(5);
-    let _ = call.unserved_class(code);
-    Err(Status::INVALID_DEVICE_REQUEST)
+    let object = file_object(call)?;
+    let file = file_of(&object)?;
+    match (call.u32(5), &file.backing) {
+        (GET_OBJECT_ID, Backing::Disk(host) | Backing::Directory(host)) => {
+            // FILE_OBJECTID_BUFFER: the id, then where it was born: the same file gives the same id, another another.
+            let metadata = host.metadata()?;
+            let mut answer = [metadata.dev(), metadata.ino()].map(u64::to_le_bytes).concat();
+            answer.resize(64, 0);
+            if (call.u32(9) as usize) < answer.len() {
+                return Err(Status::INVALID_PARAMETER);
+            }
+            call.memory().write(call.arg(8), &answer)?;
+            put_io_status(call, call.arg(4), Status::SUCCESS, 64)
+        }
+        (code, _) => {
+            let _ = call.unserved_class(code);
+            Err(Status::INVALID_DEVICE_REQUEST)
+        }
+    }
 }
 
 pub(in crate::nt) fn device_io_control(call: &mut Call<'_>) -> ServiceResult {

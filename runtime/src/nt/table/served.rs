@@ -158,7 +158,7 @@ const FILES: &[Served] = family! {
     "NtUnlockFile" Stub("locks are not kept"), file::unlock_file, [H, P, P, P, U];
     "NtCancelIoFile" Partial("no operation is ever pending"), file::cancel_io, [H, P];
     "NtCancelIoFileEx" Partial("no operation is ever pending"), file::cancel_io, [H, P, P];
-    "NtFsControlFile" Stub("every code is refused"), file::fs_control, [H, H, P, P, P, U, P, U, P, U];
+    "NtFsControlFile" Partial("all other codes: reparse points, sparse ranges, pipes, volumes"), file::fs_control, [H, H, P, P, P, U, P, U, P, U], file::FS_CONTROL_CODES;
     "NtDeviceIoControlFile" Stub("every code is refused"), file::device_io_control, [H, H, P, P, P, U, P, U, P, U];
 };
 
