@@ -14,6 +14,9 @@ enum Command {
 }
 
 fn main() -> std::process::ExitCode {
+    if let Some(code) = runtime::start::child::run_if_child() {
+        return code.into();
+    }
     let done = match Command::parse() {
         Command::Run(arguments) => run(arguments),
         Command::Services(arguments) => services(&arguments).map(|()| 0),

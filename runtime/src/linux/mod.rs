@@ -14,3 +14,11 @@ pub fn exit_now(code: u32) -> ! {
     // SAFETY: `_exit` takes any number; nothing runs after it.
     unsafe { libc::_exit((code & 0xff).cast_signed()) }
 }
+
+/// Takes over a descriptor that this process inherited for one purpose; only `start::child` may call it, once.
+#[allow(unsafe_code)]
+pub(crate) fn adopt_descriptor(number: std::os::fd::RawFd) -> std::os::fd::OwnedFd {
+    use std::os::fd::FromRawFd;
+    // SAFETY: the parent made this descriptor for us alone and named it in our environment; nothing else owns it.
+    unsafe { std::os::fd::OwnedFd::from_raw_fd(number) }
+}

@@ -16,6 +16,8 @@ use crate::vdk::MemoryExt;
 
 /// The largest service number that is taken: ntdll's are below 0x1000, win32u's below 0x2000.
 const MAX_NUMBER: u32 = 0x2000;
+/// Where win32u's numbers begin.
+const WIN32U_NUMBERS: usize = 0x1000;
 
 /// What each number of this process' ntdll means.
 pub struct ServiceMap(Vec<Option<Numbered>>);
@@ -54,6 +56,14 @@ pub(crate) fn set_current_thread(thread: Arc<Thread>) {
 /// Serves one call.
 pub fn serve_call(process: &Process, thread: &Arc<Thread>, frame: &Frame) -> Outcome {
     let number = usize::try_from(frame.number & 0xffff_ffff).unwrap_or(usize::MAX);
+    if number >= WIN32U_NUMBERS {
+        let map = process.win32u.get_or_init(|| crate::start::win32u_services(process));
+        match map.0.get(number).and_then(Option::as_ref) {
+            Some(numbered) => process.log.unserved(process, &numbered.name, frame),
+            None => process.log.unknown_number(process, number, frame),
+        }
+        return Outcome::Return(Status::NOT_IMPLEMENTED.0.into());
+    }
     let Some(numbered) = process.services.get().and_then(|map| map.0.get(number)?.as_ref()) else {
         process.log.unknown_number(process, number, frame);
         return Outcome::Return(Status::INVALID_SYSTEM_SERVICE.0.into());

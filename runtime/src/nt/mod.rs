@@ -13,6 +13,7 @@ mod misc;
 mod object_services;
 mod process_state;
 pub mod process;
+mod process_create;
 mod query;
 pub mod registry;
 pub mod section;

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-//! Processes: ending this one, and opening it. Starting others is not served yet.
+//! Processes: ending them, opening them, and what is kept of a child.
 
-use std::sync::Arc;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::call::{Call, ServiceResult};
 use crate::arch::Outcome;
@@ -14,25 +17,93 @@ use crate::vdk::MemoryExt;
 pub struct ProcessObject {
     /// The process id.
     pub id: u32,
-    own: bool,
+    child: Option<Arc<ChildProcess>>,
+}
+
+/// A process that this one started.
+#[derive(Debug)]
+pub struct ChildProcess {
+    /// Its id.
+    pub id: u32,
+    host_id: u32,
+    channel: UnixStream,
+    resumed: Mutex<bool>,
+    exit_code: OnceLock<u32>,
+}
+
+impl ChildProcess {
+    /// A child that waits at the other end of `channel`.
+    #[must_use]
+    pub fn new(id: u32, host_id: u32, channel: UnixStream) -> Self {
+        Self { id, host_id, channel, resumed: Mutex::new(false), exit_code: OnceLock::new() }
+    }
+
+    /// Its exit status, once it ended.
+    #[must_use]
+    pub fn exit_code(&self) -> Option<u32> {
+        self.exit_code.get().copied()
+    }
+
+    /// Lets it run; gives its suspend count before.
+    pub(super) fn resume(&self) -> u32 {
+        let mut resumed = self.resumed.lock().unwrap_or_else(PoisonError::into_inner);
+        if *resumed {
+            return 0;
+        }
+        *resumed = true;
+        // A child that is gone needs no byte.
+        let _ = (&self.channel).write_all(&[1]);
+        1
+    }
+
+    fn terminate(&self, code: u32) {
+        let _ = self.exit_code.set(code);
+        let pid = i32::try_from(self.host_id).ok().and_then(rustix::process::Pid::from_raw);
+        if let Some(pid) = pid {
+            // It may have ended by itself; it stays a zombie until it is watched, so the id is still its own.
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        }
+    }
+
+    /// Waits for its end and keeps its status: the 32 bits that it left, or what Linux says.
+    pub(super) fn watch(&self, mut host: std::process::Child) {
+        let ended = host.wait();
+        let mut left = [0; 4];
+        let code = match (self.channel.set_nonblocking(true), (&self.channel).read_exact(&mut left)) {
+            (Ok(()), Ok(())) => u32::from_le_bytes(left),
+            _ => match ended.as_ref().map(|status| (status.code(), status.signal())) {
+                Ok((Some(code), _)) => code.cast_unsigned(),
+                Ok((None, Some(libc::SIGSEGV | libc::SIGBUS))) => Status::ACCESS_VIOLATION.0,
+                _ => 1,
+            },
+        };
+        let _ = self.exit_code.set(code);
+    }
 }
 
 impl ProcessObject {
     /// The process that the runtime is in.
     #[must_use]
     pub fn own(id: u32) -> Self {
-        Self { id, own: true }
+        Self { id, child: None }
+    }
+
+    /// A child of it.
+    #[must_use]
+    pub fn child(id: u32, child: Arc<ChildProcess>) -> Self {
+        Self { id, child: Some(child) }
+    }
+
+    /// The child, when it is one.
+    #[must_use]
+    pub fn as_child(&self) -> Option<&ChildProcess> {
+        self.child.as_deref()
     }
 
     /// Whether it is the one that the runtime is in.
     #[must_use]
     pub fn is_own(&self) -> bool {
-        self.own
-    }
-
-    /// A process that was created suspended goes on: gives its old suspend count.
-    pub(super) fn resume(&self) -> u32 {
-        0
+        self.child.is_none()
     }
 }
 
@@ -51,11 +122,13 @@ pub(super) fn terminate_process(call: &mut Call<'_>) -> ServiceResult {
     }
     let object = call.object(0)?;
     match &object.body {
-        Body::Process(process) if process.own => {
-            end_process(call, call.u32(1));
+        Body::Process(process) => {
+            match process.as_child() {
+                Some(child) => child.terminate(call.u32(1)),
+                None => end_process(call, call.u32(1)),
+            }
             Ok(Status::SUCCESS)
         }
-        Body::Process(_) => Err(Status::NOT_IMPLEMENTED),
         _ => Err(Status::OBJECT_TYPE_MISMATCH),
     }
 }

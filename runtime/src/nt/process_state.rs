@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::dispatch::ServiceMap;
-use super::file::Drives;
+use super::file::{Drives, Pipes};
 use super::memory::AddressSpace;
 use super::process::ProcessObject;
 use super::registry::Registry;
@@ -75,6 +75,8 @@ pub struct Process {
     pub names: Namespace,
     /// Its drive letters.
     pub drives: Drives,
+    /// Its named pipes.
+    pub pipes: Pipes,
     /// The registry.
     pub registry: Registry,
     /// Its ntdll's quirks.
@@ -85,6 +87,8 @@ pub struct Process {
     pub object: Arc<Object>,
     /// Known once ntdll is mapped.
     pub services: OnceLock<ServiceMap>,
+    /// win32u's, read when the first of them is called.
+    pub win32u: OnceLock<ServiceMap>,
     /// Known once ntdll is mapped.
     pub entry_points: OnceLock<EntryPoints>,
     /// Known once the program is mapped.
@@ -110,11 +114,13 @@ impl Process {
             dispatcher,
             names: Namespace::default(),
             drives,
+            pipes: Pipes::default(),
             registry,
             flavor,
             log,
             object,
             services: OnceLock::new(),
+            win32u: OnceLock::new(),
             entry_points: OnceLock::new(),
             image: OnceLock::new(),
             threads: Mutex::default(),

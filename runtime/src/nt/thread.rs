@@ -264,7 +264,7 @@ pub(super) fn suspend_thread(call: &mut Call<'_>) -> ServiceResult {
 pub(super) fn resume_thread(call: &mut Call<'_>) -> ServiceResult {
     let object = call.object(0)?;
     let before = match &object.body {
-        crate::object::Body::Process(child) => child.resume(),
+        crate::object::Body::ChildThread(child) => child.resume(),
         _ => thread_of(&object)?.resume(),
     };
     call.memory().put_optional(call.arg(1), before)?;

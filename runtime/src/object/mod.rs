@@ -31,6 +31,8 @@ pub enum Body {
     SymbolicLink(String),
     Process(nt::process::ProcessObject),
     Thread(Arc<nt::thread::Thread>),
+    /// The first thread of a child process.
+    ChildThread(Arc<nt::process::ChildProcess>),
     File(nt::file::FileObject),
     Section(nt::section::Section),
     Key(nt::registry::KeyObject),
@@ -74,7 +76,7 @@ impl Object {
             Body::Directory => "Directory",
             Body::SymbolicLink(_) => "SymbolicLink",
             Body::Process(_) => "Process",
-            Body::Thread(_) => "Thread",
+            Body::Thread(_) | Body::ChildThread(_) => "Thread",
             Body::File(_) => "File",
             Body::Section(_) => "Section",
             Body::Key(_) => "Key",

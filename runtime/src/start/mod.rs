@@ -3,6 +3,7 @@
 //!
 //! One process of the host holds one NT process, so what is started here stays until the host process ends.
 
+pub mod child;
 mod parameters;
 mod peb;
 mod shared_data;
@@ -40,6 +41,12 @@ pub struct Launch {
     pub environment: Vec<(String, String)>,
     /// The current directory, as a Windows path; the program's own without.
     pub current_directory: Option<String>,
+    /// The path of the image as its parameters name it; the program's own without.
+    pub image_path: Option<String>,
+    /// The whole command line, instead of the program and its arguments.
+    pub command_line: Option<String>,
+    /// Whether `environment` is all of it, instead of an addition to the world's own.
+    pub whole_environment: bool,
     /// What is traced.
     pub trace: TraceFilter,
     /// Where traces and notes go.
@@ -63,6 +70,9 @@ impl Launch {
             arguments: Vec::new(),
             environment: Vec::new(),
             current_directory: None,
+            image_path: None,
+            command_line: None,
+            whole_environment: false,
             trace: TraceFilter::None,
             log: Box::new(std::io::stderr()),
             rewrite_stubs: false,
@@ -127,6 +137,50 @@ pub enum StartError {
     Running,
 }
 
+/// The part of a [`Launch`] that a child process shares with its parent.
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+pub(crate) struct SharedLaunch {
+    files: PathBuf,
+    maps: Vec<(char, PathBuf)>,
+    trace: Option<String>,
+    rewrite_stubs: bool,
+    raw_syscalls: bool,
+    move_images: bool,
+}
+
+impl SharedLaunch {
+    fn of(launch: &Launch) -> Self {
+        let trace = match &launch.trace {
+            TraceFilter::None => None,
+            TraceFilter::Glob(glob) => Some(glob.clone()),
+        };
+        let Launch { files, maps, rewrite_stubs, raw_syscalls, move_images, .. } = launch;
+        Self {
+            files: files.clone(),
+            maps: maps.clone(),
+            trace,
+            rewrite_stubs: *rewrite_stubs,
+            raw_syscalls: *raw_syscalls,
+            move_images: *move_images,
+        }
+    }
+
+    fn into_launch(self, program: String) -> Launch {
+        let mut launch = Launch::new(self.files, program);
+        launch.maps = self.maps;
+        launch.trace = self.trace.map_or(TraceFilter::None, TraceFilter::Glob);
+        (launch.rewrite_stubs, launch.raw_syscalls, launch.move_images) = (self.rewrite_stubs, self.raw_syscalls, self.move_images);
+        launch
+    }
+}
+
+static SHARED: OnceLock<SharedLaunch> = OnceLock::new();
+
+/// What a child of the process that runs here starts from.
+pub(crate) fn shared_launch() -> Option<SharedLaunch> {
+    SHARED.get().cloned()
+}
+
 static RUNNING: OnceLock<&'static Process> = OnceLock::new();
 
 /// The process that runs here.
@@ -137,6 +191,7 @@ pub(crate) fn running() -> Option<&'static Process> {
 /// Ends the host process with the NT process, if one runs (a test's fake process has none).
 pub(crate) fn end_process(code: u32) {
     if running().is_some() {
+        child::report(code);
         crate::linux::exit_now(code);
     }
 }
@@ -198,6 +253,7 @@ fn find_ntdll(drives: &Drives) -> Result<Option<Ntdll>, StartError> {
 /// # Errors
 /// [`StartError`].
 pub fn run(launch: Launch) -> Result<u32, StartError> {
+    let _ = SHARED.set(SharedLaunch::of(&launch));
     let mut drives = Drives::default();
     let all = std::iter::once(&('C', launch.files.clone())).chain(&launch.maps).cloned().collect::<Vec<_>>();
     for (letter, path) in all {
@@ -244,10 +300,11 @@ pub fn run(launch: Launch) -> Result<u32, StartError> {
     let bytes = file.metadata().map_or(0, |metadata| metadata.len());
     let standard = standard_handles(process)?;
     let command = parameters::Parameters {
-        image: &path,
-        command_line: parameters::command_line(&path, &launch.arguments),
+        image: launch.image_path.as_deref().unwrap_or(&path),
+        command_line: launch.command_line.unwrap_or_else(|| parameters::command_line(&path, &launch.arguments)),
         current_directory: launch.current_directory.unwrap_or_else(|| parameters::directory_of(&path)),
         environment: &launch.environment,
+        whole_environment: launch.whole_environment,
         standard,
     };
     let parameters = command.write(process).map_err(prepare("the process parameters"))?;
@@ -342,6 +399,18 @@ pub(crate) fn start_thread(process: &'static Process, thread: Arc<Thread>, argum
             end_process(process.exit_code().unwrap_or(code));
         }
     })
+}
+
+/// The names of the world's win32u services, none of which is served; empty without a win32u.
+pub(crate) fn win32u_services(process: &Process) -> ServiceMap {
+    let volume = process.drives.get('C');
+    let file = volume.and_then(|volume| volume.open_existing(&["Windows", "System32", "win32u.dll"]));
+    let learned = file.and_then(|file| {
+        let headers = ImageHeaders::parse(&file).ok()?;
+        let exports = exports(&file, &headers).ok()?;
+        learn_services(&file, &headers, &exports).ok()
+    });
+    ServiceMap::new(&learned.unwrap_or_default())
 }
 
 /// The services that an ntdll (or win32u) file has.

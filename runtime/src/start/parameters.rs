@@ -9,6 +9,7 @@ pub(super) struct Parameters<'a> {
     pub(super) command_line: String,
     pub(super) current_directory: String,
     pub(super) environment: &'a [(String, String)],
+    pub(super) whole_environment: bool,
     pub(super) standard: [u64; 3],
 }
 
@@ -70,11 +71,11 @@ pub(super) fn command_line(program: &str, arguments: &[String]) -> String {
 }
 
 /// The environment block: sorted without case, each entry ended by a zero, the whole by one more.
-fn environment_block(process: &Process, extra: &[(String, String)]) -> Vec<u8> {
+fn environment_block(process: &Process, extra: &[(String, String)], whole: bool) -> Vec<u8> {
     let mut variables: std::collections::BTreeMap<String, (String, String)> = std::collections::BTreeMap::new();
     let processors = ("NUMBER_OF_PROCESSORS".to_owned(), process.host.processors.to_string());
-    let own = ENVIRONMENT.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-    for (name, value) in own.chain([processors]).chain(extra.iter().cloned()) {
+    let own = ENVIRONMENT.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).chain([processors]);
+    for (name, value) in own.filter(|_| !whole).chain(extra.iter().cloned()) {
         variables.insert(crate::object::upcase(&name), (name, value));
     }
     let text: String = variables.into_values().map(|(name, value)| format!("{name}={value}\0")).chain(["\0".to_owned()]).collect();
@@ -86,7 +87,7 @@ impl Parameters<'_> {
     pub(super) fn write(&self, process: &Process) -> Result<u64, Status> {
         const HEADER_BYTES: usize = 0x600;
         const NORMALIZED: u32 = 1;
-        let environment = environment_block(process, self.environment);
+        let environment = environment_block(process, self.environment, self.whole_environment);
         let mut directory = self.current_directory.clone();
         if !directory.ends_with('\\') {
             directory.push('\\');

@@ -76,8 +76,8 @@ fn standard_information(file: &FileObject, metadata: &std::fs::Metadata) -> Vec<
 }
 
 /// What `NtQueryInformationFile` serves: basic, standard, internal, EA, access, name, position, mode, alignment, all,
-/// network open, attribute tag, standard link, is-remote, normalized name and id information.
-pub(in crate::nt) const QUERY_CLASSES: &[u32] = &[4, 5, 6, 7, 8, 9, 14, 16, 17, 18, 34, 35, 48, 54, 59];
+/// network open, attribute tag, normalized name, standard link, id and stat information.
+pub(in crate::nt) const QUERY_CLASSES: &[u32] = &[4, 5, 6, 7, 8, 9, 14, 16, 17, 18, 34, 35, 48, 54, 59, 68];
 
 pub(in crate::nt) fn query_information_file(call: &mut Call<'_>) -> ServiceResult {
     let class = call.u32(4);
@@ -126,6 +126,15 @@ pub(in crate::nt) fn query_information_file(call: &mut Call<'_>) -> ServiceResul
             let mut answer = [links, links].concat();
             answer.extend([0, u8::from(metadata.is_dir()), 0, 0]);
             (answer, 12)
+        }
+        68 => {
+            let (allocated, size) = sizes(&metadata);
+            let mut answer = metadata.ino().to_le_bytes().to_vec();
+            answer.extend(times(&metadata).map(u64::to_le_bytes).concat());
+            answer.extend([allocated, size].map(u64::to_le_bytes).concat());
+            let links = u32::try_from(metadata.nlink()).unwrap_or(u32::MAX);
+            answer.extend([attributes(&metadata), 0, links, access].map(u32::to_le_bytes).concat());
+            (answer, 72)
         }
         _ => {
             let mut answer = [metadata.dev(), metadata.ino()].map(u64::to_le_bytes).concat();

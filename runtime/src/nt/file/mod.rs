@@ -8,6 +8,7 @@ mod directory;
 mod information;
 mod open;
 mod path;
+mod pipe;
 mod transfer;
 mod volume;
 mod volume_information;
@@ -20,8 +21,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 pub(super) use directory::{CLASSES as DIRECTORY_CLASSES, query_directory_file, query_directory_file_ex};
 pub(super) use information::{QUERY_CLASSES, SET_CLASSES, query_information_file, set_information_file};
-pub(super) use open::{create_file, delete_file, open_file, query_attributes_file, query_full_attributes_file};
+pub(super) use open::{open_program, create_file, delete_file, open_file, query_attributes_file, query_full_attributes_file};
 pub use path::device_path;
+pub use pipe::Pipes;
+pub(super) use pipe::create_named_pipe_file;
 pub(super) use transfer::{FS_CONTROL_CODES, cancel_io, device_io_control, flush_buffers, fs_control, lock_file, read_file, unlock_file, write_file};
 pub use volume::{Drives, Volume};
 pub(super) use volume_information::{QUERY_CLASSES as VOLUME_QUERY_CLASSES, query_volume_information_file};
@@ -56,6 +59,8 @@ pub struct FileObject {
     delete_on_close: AtomicBool,
     completion: Mutex<Option<(Arc<Object>, u64)>>,
     listing: Mutex<Option<directory::Listing>>,
+    /// For the server's end of a named pipe.
+    listening: Option<Mutex<pipe::Listening>>,
 }
 
 impl FileObject {
@@ -76,6 +81,7 @@ impl FileObject {
             delete_on_close: AtomicBool::new(false),
             completion: Mutex::new(None),
             listing: Mutex::new(None),
+            listening: None,
         }
     }
 
@@ -85,6 +91,22 @@ impl FileObject {
         match &self.backing {
             Backing::Disk(file) => Some(file),
             _ => None,
+        }
+    }
+
+    /// A copy of what a child process gets for one of its standard streams.
+    pub(super) fn for_child(&self) -> Result<Option<File>, crate::status::Status> {
+        match &self.backing {
+            Backing::Disk(file) | Backing::Stream(file) => {
+                if let Backing::Disk(_) = self.backing {
+                    use std::io::{Seek, SeekFrom};
+                    // The host's position is what the child goes on from.
+                    let position = *self.position.lock().unwrap_or_else(PoisonError::into_inner);
+                    (&*file).seek(SeekFrom::Start(position))?;
+                }
+                Ok(Some(super::process_create::copy_for_child(file)?))
+            }
+            Backing::Directory(_) | Backing::Null => Ok(None),
         }
     }
 

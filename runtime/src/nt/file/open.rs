@@ -82,6 +82,9 @@ fn open(call: &mut Call<'_>, disposition: Disposition, options: u32) -> ServiceR
     }
     let path = full_path(call, &attributes)?;
     let synchronous = options & SYNCHRONOUS != 0;
+    if let Some(connected) = super::pipe::connect(call, &path, options) {
+        return give_file(call, connected?, access, OPENED, &attributes);
+    }
     let (file, information) = match resolve(call, &path)? {
         Target::Null => (FileObject::new(Backing::Null, path, None, synchronous), OPENED),
         Target::Console(number) => {
@@ -97,6 +100,10 @@ fn open(call: &mut Call<'_>, disposition: Disposition, options: u32) -> ServiceR
             (file, information)
         }
     };
+    give_file(call, file, access, information, &attributes)
+}
+
+fn give_file(call: &Call<'_>, file: FileObject, access: u32, information: u64, attributes: &ObjectAttributes) -> ServiceResult {
     // A file object is signalled while no operation is under way.
     let sync = Sync::Event { manual: true, signalled: true };
     let object = Object::new(&call.process.dispatcher, Body::File(file), Some(sync));
@@ -147,6 +154,16 @@ fn open_on_volume(volume: &Volume, found: &Found, access: u32, disposition: Disp
 pub(super) fn put_io_status(call: &Call<'_>, address: u64, status: Status, information: u64) -> ServiceResult {
     call.memory().put(address, [u64::from(status.0), information])?;
     Ok(status)
+}
+
+/// Opens an image by its NT path.
+pub(in crate::nt) fn open_program(call: &Call<'_>, path: &str) -> Result<File, Status> {
+    match resolve(call, path)? {
+        Target::File { volume, found } if found.metadata.is_some() && !found.is_directory() => {
+            volume.open_file(&found.path, false, false, false)
+        }
+        _ => Err(Status::OBJECT_NAME_NOT_FOUND),
+    }
 }
 
 /// The existing file that argument 0's attributes name.

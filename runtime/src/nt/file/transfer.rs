@@ -9,6 +9,7 @@ use std::sync::{Arc, PoisonError};
 
 use super::open::put_io_status;
 use super::{Backing, FileObject};
+use crate::nt::Process;
 use crate::nt::call::{Call, ServiceResult, sync_of};
 use crate::object::{Body, Object, Packet};
 use crate::status::Status;
@@ -43,6 +44,7 @@ fn transfer(call: &mut Call<'_>, write: bool) -> ServiceResult {
     let done = match &file.backing {
         Backing::Directory(_) => return Err(Status::INVALID_DEVICE_REQUEST),
         Backing::Null => Ok(if write { length } else { 0 }),
+        Backing::Stream(host) if !write && !file.synchronous => return read_later(call, &object, file, host, length),
         Backing::Stream(host) => stream(call, host, length, write),
         Backing::Disk(host) => return disk(call, file, host, length, write),
     };
@@ -116,6 +118,68 @@ fn disk(call: &Call<'_>, file: &FileObject, host: &File, length: usize, write: b
     finish(call, file, status, done as u64)
 }
 
+/// What is told when an operation ends after its service returned.
+pub(super) struct Completion {
+    status_block: u64,
+    event: Option<Arc<Object>>,
+    context: u64,
+}
+
+impl Completion {
+    /// For the operation of this call: its event is cleared, its status block shows that it is pending.
+    pub(super) fn of(call: &Call<'_>, file: &FileObject) -> Result<Self, Status> {
+        if call.arg(2) != 0 {
+            // An APC at the end of a pending operation.
+            return Err(Status::NOT_IMPLEMENTED);
+        }
+        let event = match call.arg(1) {
+            0 => None,
+            handle => Some(call.process.object(call.thread, handle)?),
+        };
+        if let Some(event) = &event {
+            call.process.dispatcher.reset_event(sync_of(event)?)?;
+        }
+        debug_assert!(!file.synchronous, "a synchronous operation is over when its service returns");
+        put_io_status(call, call.arg(4), Status::PENDING, 0)?;
+        Ok(Self { status_block: call.arg(4), event, context: call.arg(3) })
+    }
+
+    /// Ends it.
+    pub(super) fn complete(self, process: &Process, file: &FileObject, status: Status, information: u64) {
+        // A program that gave its status block away meanwhile is told by its event all the same.
+        let _ = process.host.memory.put(self.status_block, [u64::from(status.0), information]);
+        if let Some(sync) = self.event.as_ref().and_then(|event| event.sync) {
+            let _ = process.dispatcher.set_event(sync);
+        }
+        let completion = file.completion.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some((port, key)) = completion
+            && let (true, Some(port)) = (self.context != 0, port.sync)
+        {
+            let _ = process.dispatcher.post(port, Packet { key, value: self.context, status, information });
+        }
+    }
+}
+
+/// A read of a stream that was opened for asynchronous operations: what is there is taken at once, else a thread of ours
+/// waits for it.
+fn read_later(call: &Call<'_>, object: &Arc<Object>, file: &FileObject, host: &File, length: usize) -> ServiceResult {
+    let completion = Completion::of(call, file)?;
+    let process = crate::start::running().ok_or(Status::NOT_SUPPORTED)?;
+    let (object, host, buffer) = (Arc::clone(object), host.try_clone()?, call.arg(5));
+    crate::arch::start_helper_thread("pipe-read", move || {
+        let read = process.host.memory.read_from_file(host.as_fd(), None, buffer, length);
+        let (status, done) = match read {
+            Ok(0) if length > 0 => (Status::PIPE_BROKEN, 0),
+            Ok(done) => (Status::SUCCESS, done as u64),
+            Err(error) => (Status::from(error), 0),
+        };
+        if let Ok(file) = file_of(&object) {
+            completion.complete(process, file, status, done);
+        }
+    })?;
+    Ok(Status::PENDING)
+}
+
 /// Ends an operation that is over when the service returns: status block, event, completion port, APC.
 fn finish(call: &Call<'_>, file: &FileObject, status: Status, information: u64) -> ServiceResult {
     let (event, routine, context) = (call.arg(1), call.arg(2), call.arg(3));
@@ -156,20 +220,22 @@ pub(in crate::nt) fn unlock_file(call: &mut Call<'_>) -> ServiceResult {
     put_io_status(call, call.arg(1), Status::SUCCESS, 0)
 }
 
-/// Every operation is over when its service returns, so there is never one to cancel.
+/// Operations on files are over when their service returns; a pending read of a pipe cannot be ended early yet.
 pub(in crate::nt) fn cancel_io(call: &mut Call<'_>) -> ServiceResult {
     file_object(call)?;
     Err(Status::NOT_FOUND)
 }
 
-/// The codes that `NtFsControlFile` serves: FSCTL_GET_OBJECT_ID.
-pub(in crate::nt) const FS_CONTROL_CODES: &[u32] = &[GET_OBJECT_ID];
+/// The codes that `NtFsControlFile` serves: FSCTL_GET_OBJECT_ID, FSCTL_PIPE_LISTEN.
+pub(in crate::nt) const FS_CONTROL_CODES: &[u32] = &[GET_OBJECT_ID, PIPE_LISTEN];
+const PIPE_LISTEN: u32 = 0x11_0008;
 const GET_OBJECT_ID: u32 = 0x9_009c;
 
 pub(in crate::nt) fn fs_control(call: &mut Call<'_>) -> ServiceResult {
     let object = file_object(call)?;
     let file = file_of(&object)?;
     match (call.u32(5), &file.backing) {
+        (PIPE_LISTEN, Backing::Stream(_)) => super::pipe::listen(call, file),
         (GET_OBJECT_ID, Backing::Disk(host) | Backing::Directory(host)) => {
             // FILE_OBJECTID_BUFFER: the id, then where it was born: the same file gives the same id, another another.
             let metadata = host.metadata()?;
@@ -189,8 +255,13 @@ pub(in crate::nt) fn fs_control(call: &mut Call<'_>) -> ServiceResult {
 }
 
 pub(in crate::nt) fn device_io_control(call: &mut Call<'_>) -> ServiceResult {
-    file_object(call)?;
+    const DEVICE_CONSOLE: u32 = 0x50;
+    let object = file_object(call)?;
     let code = call.u32(5);
-    let _ = call.unserved_class(code);
+    let terminal = matches!(&file_of(&object)?.backing, Backing::Stream(host) if rustix::termios::isatty(host));
+    // Programs find out with a console's codes that a pipe or a file is none: refusing them is the right answer.
+    if code >> 16 != DEVICE_CONSOLE || terminal {
+        let _ = call.unserved_class(code);
+    }
     Err(Status::INVALID_DEVICE_REQUEST)
 }

@@ -20,8 +20,18 @@ pub(in crate::nt) fn query_information_process(call: &mut Call<'_>) -> ServiceRe
     let process = call.process;
     let object = call.object(0)?;
     match &object.body {
-        Body::Process(of) if of.is_own() => {}
-        Body::Process(_) => return Err(Status::NOT_SUPPORTED),
+        Body::Process(of) => {
+            if let Some(child) = of.as_child() {
+                // Basic information, and whether it is a 32-bit process; nothing else is known of a child yet.
+                let code = child.exit_code().unwrap_or(super::super::thread::STILL_ACTIVE);
+                let answer = match class {
+                    0 => [u64::from(code), 0, 1, 8, child.id.into(), process.id.into()].map(u64::to_le_bytes).concat(),
+                    26 => vec![0; 8],
+                    _ => return Err(Status::NOT_SUPPORTED),
+                };
+                return call.answer(2, Some(4), &answer);
+            }
+        }
         _ => return Err(Status::OBJECT_TYPE_MISMATCH),
     }
     let image = process.image.get();

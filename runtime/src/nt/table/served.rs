@@ -7,6 +7,7 @@ use crate::nt::call::Handler;
 use crate::nt::{
     file, io_completion as port, locale, memory::services as memory, misc, object_services as object, process, query, registry,
     section, synchronization as sync, thread, time, token,
+    process_create,
 };
 
 /// A service that has code.
@@ -133,7 +134,8 @@ const THREADS: &[Served] = family! {
 };
 
 const PROCESSES: &[Served] = family! {
-    "NtTerminateProcess" Partial("other processes; ending the other threads only"), process::terminate_process, [H, U];
+    "NtTerminateProcess" Partial("processes that are no children; ending the other threads only"), process::terminate_process, [H, U];
+    "NtCreateUserProcess" Partial("inherited handles but the three standard ones; sharing objects; jobs; attributes"), process_create::create_user_process, [P, P, U, U, O, O, U, U, P, P, P];
     "NtOpenProcess" Partial(OTHER_PROCESSES), process::open_process, [P, U, O, P];
     "NtQueryInformationProcess" Partial("other classes; true times and counters; other processes"), query::query_information_process, [H, C, P, U, P], query::PROCESS_CLASSES;
     "NtSetInformationProcess" Stub("classes are taken without effect"), process::set_information_process, [H, C, P, U], process::SET_CLASSES;
@@ -143,7 +145,7 @@ const PROCESSES: &[Served] = family! {
 const FILES: &[Served] = family! {
     "NtCreateFile" Partial("sharing modes, streams, EAs, file ids, pipes, devices, asynchronous operations"), file::create_file, [P, U, O, P, P, U, U, U, U, P, U];
     "NtOpenFile" Partial("sharing modes, streams, file ids, pipes, devices, asynchronous operations"), file::open_file, [P, U, O, P, U, U];
-    "NtReadFile" Partial("asynchronous reads of pipes; locks"), file::read_file, [H, H, P, P, P, P, U, V, P];
+    "NtReadFile" Partial("APCs of pending reads; locks"), file::read_file, [H, H, P, P, P, P, U, V, P];
     "NtWriteFile" Partial("asynchronous writes; locks"), file::write_file, [H, H, P, P, P, P, U, V, P];
     "NtQueryInformationFile" Partial("streams, hard links, pipes; creation time and hidden attributes are not kept"), file::query_information_file, [H, P, P, U, C], file::QUERY_CLASSES;
     "NtSetInformationFile" Partial("creation time and hidden attributes; POSIX semantics; valid data length"), file::set_information_file, [H, P, P, U, C], file::SET_CLASSES;
@@ -152,12 +154,13 @@ const FILES: &[Served] = family! {
     "NtQueryAttributesFile" Partial("creation time and hidden attributes"), file::query_attributes_file, [O, P];
     "NtQueryFullAttributesFile" Partial("creation time and hidden attributes"), file::query_full_attributes_file, [O, P];
     "NtQueryVolumeInformationFile" Partial("labels, object ids, quotas"), file::query_volume_information_file, [H, P, P, U, C], file::VOLUME_QUERY_CLASSES;
+    "NtCreateNamedPipeFile" Partial("other processes; message mode; synchronous listening; quotas"), file::create_named_pipe_file, [P, U, O, P, U, U, U, U, U, U, U, U, U, V];
     "NtDeleteFile" Partial("files that are open"), file::delete_file, [O];
     "NtFlushBuffersFile" Full("a_flushed_file_is_on_the_disk"), file::flush_buffers, [H, P];
     "NtLockFile" Stub("locks are granted and not enforced"), file::lock_file, [H, H, P, P, P, P, P, U, B, B];
     "NtUnlockFile" Stub("locks are not kept"), file::unlock_file, [H, P, P, P, U];
-    "NtCancelIoFile" Partial("no operation is ever pending"), file::cancel_io, [H, P];
-    "NtCancelIoFileEx" Partial("no operation is ever pending"), file::cancel_io, [H, P, P];
+    "NtCancelIoFile" Stub("pending reads of pipes are not ended"), file::cancel_io, [H, P];
+    "NtCancelIoFileEx" Stub("pending reads of pipes are not ended"), file::cancel_io, [H, P, P];
     "NtFsControlFile" Partial("all other codes: reparse points, sparse ranges, pipes, volumes"), file::fs_control, [H, H, P, P, P, U, P, U, P, U], file::FS_CONTROL_CODES;
     "NtDeviceIoControlFile" Stub("every code is refused"), file::device_io_control, [H, H, P, P, P, U, P, U, P, U];
 };
