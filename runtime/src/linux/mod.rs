@@ -22,3 +22,20 @@ pub(crate) fn adopt_descriptor(number: std::os::fd::RawFd) -> std::os::fd::Owned
     // SAFETY: the parent made this descriptor for us alone and named it in our environment; nothing else owns it.
     unsafe { std::os::fd::OwnedFd::from_raw_fd(number) }
 }
+
+/// Writes to a descriptor that stays open as long as the process lives.
+#[derive(Debug)]
+pub(crate) struct DescriptorWriter(pub(crate) std::os::fd::RawFd);
+
+impl std::io::Write for DescriptorWriter {
+    #[allow(unsafe_code)]
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        // SAFETY: the kernel reads `bytes` only, and checks the descriptor itself.
+        let done = unsafe { libc::write(self.0, bytes.as_ptr().cast(), bytes.len()) };
+        usize::try_from(done).map_err(|_| std::io::Error::last_os_error())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}

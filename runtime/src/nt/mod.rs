@@ -20,6 +20,8 @@ pub mod section;
 mod strings;
 mod synchronization;
 pub mod table;
+#[cfg(test)]
+mod tests;
 pub mod thread;
 mod time;
 mod token;

@@ -558,4 +558,10 @@ impl Dispatcher {
             wait.woken.notify_one();
         }
     }
+
+    /// How many wait for `id` now.
+    #[must_use]
+    pub fn waiters(&self, id: SyncId) -> usize {
+        self.lock().slots.get(id.slot as usize).map_or(0, |slot| slot.waiters.len())
+    }
 }

@@ -10,6 +10,7 @@ mod shared_data;
 
 use std::fs::File;
 use std::io::Write;
+use std::os::fd::{IntoRawFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -49,8 +50,9 @@ pub struct Launch {
     pub whole_environment: bool,
     /// What is traced.
     pub trace: TraceFilter,
-    /// Where traces and notes go.
-    pub log: Box<dyn Write + Send>,
+    /// The host's descriptor to which this process and its children write traces and notes: without one, a copy of
+    /// standard error as it is now (a child's own standard error belongs to the program that started it).
+    pub log_descriptor: Option<RawFd>,
     /// Rewrite the stubs in memory even where Wine's own way would do (for tests).
     pub rewrite_stubs: bool,
     /// Let every call come through `syscall` and Syscall User Dispatch (for tests).
@@ -74,7 +76,7 @@ impl Launch {
             command_line: None,
             whole_environment: false,
             trace: TraceFilter::None,
-            log: Box::new(std::io::stderr()),
+            log_descriptor: None,
             rewrite_stubs: false,
             raw_syscalls: false,
             move_images: false,
@@ -143,6 +145,7 @@ pub(crate) struct SharedLaunch {
     files: PathBuf,
     maps: Vec<(char, PathBuf)>,
     trace: Option<String>,
+    log_descriptor: Option<RawFd>,
     rewrite_stubs: bool,
     raw_syscalls: bool,
     move_images: bool,
@@ -159,6 +162,7 @@ impl SharedLaunch {
             files: files.clone(),
             maps: maps.clone(),
             trace,
+            log_descriptor: launch.log_descriptor,
             rewrite_stubs: *rewrite_stubs,
             raw_syscalls: *raw_syscalls,
             move_images: *move_images,
@@ -168,6 +172,7 @@ impl SharedLaunch {
     fn into_launch(self, program: String) -> Launch {
         let mut launch = Launch::new(self.files, program);
         launch.maps = self.maps;
+        launch.log_descriptor = self.log_descriptor;
         launch.trace = self.trace.map_or(TraceFilter::None, TraceFilter::Glob);
         (launch.rewrite_stubs, launch.raw_syscalls, launch.move_images) = (self.rewrite_stubs, self.raw_syscalls, self.move_images);
         launch
@@ -253,6 +258,15 @@ fn find_ntdll(drives: &Drives) -> Result<Option<Ntdll>, StartError> {
 /// # Errors
 /// [`StartError`].
 pub fn run(launch: Launch) -> Result<u32, StartError> {
+    let mut launch = launch;
+    if launch.log_descriptor.is_none() {
+        // Not closed by exec: children write to it too.
+        launch.log_descriptor = rustix::io::dup(std::io::stderr()).ok().map(IntoRawFd::into_raw_fd);
+    }
+    let to: Box<dyn Write + Send> = match launch.log_descriptor {
+        Some(descriptor) => Box::new(crate::linux::DescriptorWriter(descriptor)),
+        None => Box::new(std::io::sink()),
+    };
     let _ = SHARED.set(SharedLaunch::of(&launch));
     let mut drives = Drives::default();
     let all = std::iter::once(&('C', launch.files.clone())).chain(&launch.maps).cloned().collect::<Vec<_>>();
@@ -276,7 +290,7 @@ pub fn run(launch: Launch) -> Result<u32, StartError> {
         processors,
     };
     let registry = Registry::with_minimum().map_err(prepare("the registry"))?;
-    let log = Log::new(launch.log, launch.trace);
+    let log = Log::new(to, launch.trace);
     let id = std::process::id().wrapping_mul(4);
     let process = Process::new(id, host, Box::new(LinuxPages::default()), drives, registry, flavor, log);
     // The process lives as long as the host process.
