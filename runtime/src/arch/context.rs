@@ -166,7 +166,7 @@ pub struct ExceptionFrame {
 
 /// What the frame takes below the interrupted stack pointer: itself, and NT's machine frame behind it.
 pub const EXCEPTION_STACK_BYTES: u64 = 0x5c0;
-const _: () = assert!(size_of::<ExceptionFrame>() <= EXCEPTION_STACK_BYTES as usize);
+const _: () = assert!(size_of::<ExceptionFrame>() <= 0x5c0);
 const _: () = assert!(std::mem::offset_of!(ExceptionFrame, record) == 0x4f0);
 
 impl ExceptionFrame {

@@ -115,7 +115,7 @@ impl ImageHeaders {
         if headers_bytes == 0 || headers_bytes > image_bytes {
             return Err(bad("SizeOfHeaders", headers_bytes.into(), optional_at + 60, "not more than SizeOfImage"));
         }
-        if optional.image_base.get() % 0x1_0000 != 0 {
+        if !optional.image_base.get().is_multiple_of(0x1_0000) {
             return Err(bad("ImageBase", optional.image_base.get(), optional_at + 24, "a multiple of 64 KiB"));
         }
         if optional.entry_point.get() >= image_bytes {

@@ -39,7 +39,7 @@ impl LinuxPages {
     fn holds(ranges: &BTreeMap<u64, u64>, address: u64, size: u64) -> Result<(u64, u64), PageError> {
         let end = address.checked_add(size).ok_or(PageError::NotReserved)?;
         let (start, stop) = ranges.range(..=address).next_back().ok_or(PageError::NotReserved)?;
-        if size > 0 && end <= *stop && address % 0x1000 == 0 && size % 0x1000 == 0 {
+        if size > 0 && end <= *stop && address.is_multiple_of(0x1000) && size.is_multiple_of(0x1000) {
             Ok((*start, *stop))
         } else {
             Err(PageError::NotReserved)
@@ -63,7 +63,7 @@ impl LinuxPages {
 
 impl Pages for LinuxPages {
     fn reserve(&self, address: u64, size: u64) -> Result<(), PageError> {
-        if address == 0 || size == 0 || address % 0x1000 != 0 || size % 0x1000 != 0 {
+        if address == 0 || size == 0 || !address.is_multiple_of(0x1000) || !size.is_multiple_of(0x1000) {
             return Err(PageError::InUse);
         }
         let end = address.checked_add(size).ok_or(PageError::InUse)?;

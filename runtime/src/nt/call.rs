@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use super::process_state::Process;
-use super::table::Service;
+use super::table::{Argument, Service};
 use super::thread::Thread;
 use crate::arch::{Frame, Outcome};
 use crate::object::{Body, Handle, Object, Timeout};
 use crate::status::Status;
-use crate::vdk::{Fault, Memory, MemoryExt};
+use crate::vdk::{Fault, Memory, MemoryExt, probe};
 
 /// How a handler ends: `Ok` also for warnings and `PENDING`; `Err` so that `?` works.
 pub type ServiceResult = Result<Status, Status>;
@@ -62,10 +62,15 @@ impl<'a> Call<'a> {
                 *argument = u64::from_le_bytes([value[0], value[1], value[2], value[3], value[4], value[5], value[6], value[7]]);
             }
         }
+        for (argument, kind) in arguments.iter_mut().zip(service.arguments) {
+            if matches!(kind, Argument::Pointer | Argument::Value | Argument::Text | Argument::Attributes) {
+                *argument = probe(*argument);
+            }
+        }
         Ok(Self { process, thread, frame, service, next: None, arguments })
     }
 
-    /// Argument `index`, whole.
+    /// Argument `index`, whole; a pointer is probed.
     #[must_use]
     pub fn arg(&self, index: usize) -> u64 {
         self.arguments[index]

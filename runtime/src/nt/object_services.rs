@@ -209,7 +209,7 @@ pub(super) fn query_symbolic_link_object(call: &mut Call<'_>) -> ServiceResult {
     let memory = call.memory();
     let text = utf16_bytes(target);
     let room: u16 = memory.get(call.arg(1) + 2)?;
-    let buffer: u64 = memory.get(call.arg(1) + 8)?;
+    let buffer = memory.get_pointer(call.arg(1) + 8)?;
     memory.put_optional(call.arg(2), u32::try_from(text.len() + 2).unwrap_or(u32::MAX))?;
     if usize::from(room) < text.len() {
         return Err(Status::BUFFER_TOO_SMALL);

@@ -87,7 +87,8 @@ fn read_attributes(memory: &dyn Memory, list: u64) -> Result<Attributes, Status>
     let bytes: u64 = memory.get(list)?;
     for index in 0..(bytes.saturating_sub(8) / 32).min(MAX_ENTRIES) {
         let entry = list + 8 + 32 * index;
-        let (kind, size, value): (u64, u64, u64) = (memory.get(entry)?, memory.get(entry + 8)?, memory.get(entry + 16)?);
+        let (kind, size): (u64, u64) = (memory.get(entry)?, memory.get(entry + 8)?);
+        let value = memory.get_pointer(entry + 16)?;
         match kind & 0xffff {
             CLIENT_ID => attributes.client_id = value,
             IMAGE_NAME => {

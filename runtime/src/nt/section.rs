@@ -135,7 +135,7 @@ fn map(call: &Call<'_>, section: &Section, view: &View) -> Result<(u64, u64, Sta
         let status = if mapped.relocated { Status::IMAGE_NOT_AT_BASE } else { Status::SUCCESS };
         return Ok((mapped.base, headers.image_bytes.into(), status));
     }
-    if view.offset % super::memory::GRANULARITY != 0 {
+    if !view.offset.is_multiple_of(super::memory::GRANULARITY) {
         return Err(Status::MAPPED_ALIGNMENT);
     }
     let left = section.size.checked_sub(view.offset).ok_or(Status::INVALID_PARAMETER)?;

@@ -11,8 +11,8 @@ use crate::vdk::{Memory, MemoryExt};
 /// Reads the UNICODE_STRING at `address`; an unpaired surrogate becomes U+FFFD.
 pub(super) fn read_string(memory: &dyn Memory, address: u64) -> Result<String, Status> {
     let length: u16 = memory.get(address)?;
-    let buffer: u64 = memory.get(address + 8)?;
-    if length % 2 != 0 {
+    let buffer = memory.get_pointer(address + 8)?;
+    if !length.is_multiple_of(2) {
         return Err(Status::OBJECT_NAME_INVALID);
     }
     Ok(String::from_utf16_lossy(&memory.read_units(buffer, usize::from(length) / 2)?))
@@ -59,7 +59,7 @@ impl ObjectAttributes {
             return Err(Status::INVALID_PARAMETER);
         }
         let root = memory.get(address + 8)?;
-        let name: u64 = memory.get(address + 16)?;
+        let name = memory.get_pointer(address + 16)?;
         let flags = memory.get(address + 24)?;
         let name = if name == 0 { None } else { Some(read_string(memory, name)?) };
         Ok(Self { root, name, flags })

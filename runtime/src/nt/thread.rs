@@ -221,7 +221,7 @@ fn put_client_attributes(call: &Call<'_>, list: u64, thread: &Thread) -> Result<
     for index in 0..(bytes.saturating_sub(8) / 32).min(MAX_ENTRIES) {
         let entry = list + 8 + 32 * index;
         let (attribute, size): (u64, u64) = (memory.get(entry)?, memory.get(entry + 8)?);
-        let (value, returned): (u64, u64) = (memory.get(entry + 16)?, memory.get(entry + 24)?);
+        let (value, returned) = (memory.get_pointer(entry + 16)?, memory.get_pointer(entry + 24)?);
         match attribute & 0xffff {
             CLIENT_ID => {
                 memory.put(value, u64::from(call.process.id))?;

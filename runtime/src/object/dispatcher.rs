@@ -408,6 +408,7 @@ impl Dispatcher {
     }
 
     /// Waits at or releases a keyed event: each side meets one of the other.
+    #[allow(clippy::too_many_arguments, reason = "they are the service's own")]
     pub fn keyed(&self, thread: u32, id: SyncId, key: u64, release: bool, timeout: Timeout, alertable: bool, clock: &dyn Clock) -> Status {
         let mut inner = self.lock();
         let partner = inner.waits.iter().filter(|(_, wait)| {

@@ -50,7 +50,7 @@ impl Namespace {
         // A new object has no name yet.
         let _ = object.name.set(name.to_owned());
         names.insert(key, Arc::downgrade(&object));
-        if names.len() % 256 == 0 {
+        if names.len().is_multiple_of(256) {
             names.retain(|_, object| object.strong_count() > 0);
         }
         Ok((object, true))

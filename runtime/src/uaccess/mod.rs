@@ -40,7 +40,8 @@ unsafe extern "C" {
 #[must_use]
 pub fn fixup(rip: u64) -> Option<u64> {
     let movs = (&raw const vodka_copy_user_movs) as u64;
-    (rip == movs).then(|| (&raw const vodka_copy_user_fault) as u64)
+    let exit = (&raw const vodka_copy_user_fault) as u64;
+    if rip == movs { Some(exit) } else { None }
 }
 
 /// The memory of the process that we are in.

@@ -67,6 +67,16 @@ pub const BOUNCE_BYTES: usize = 1 << 20;
 /// must not decide how much memory we take.
 pub const MAX_READ_BYTES: usize = 64 << 20;
 
+/// The last page of a 47-bit address space: never mapped, so an access faults, and far enough from the end of the numbers
+/// that a field's offset can be added.
+pub const UNREACHABLE: u64 = 0x7fff_ffff_f000;
+
+/// A program's pointer as it may be used: one beyond the program's part of the address space becomes [`UNREACHABLE`].
+#[must_use]
+pub fn probe(pointer: u64) -> u64 {
+    pointer.min(UNREACHABLE)
+}
+
 /// Typed access on top of [`Memory`].
 pub trait MemoryExt: Memory {
     /// Reads one plain value.
@@ -77,6 +87,14 @@ pub trait MemoryExt: Memory {
         let mut value = T::new_zeroed();
         self.read(address, value.as_mut_bytes())?;
         Ok(value)
+    }
+
+    /// Reads a pointer, probed.
+    ///
+    /// # Errors
+    /// [`Fault`], as [`Memory::read`].
+    fn get_pointer(&self, address: u64) -> Result<u64, Fault> {
+        Ok(probe(self.get(address)?))
     }
 
     /// Stores one plain value.

@@ -9,7 +9,7 @@ pub mod fake;
 mod memory;
 mod pages;
 
-pub use memory::{Fault, Memory, MemoryExt};
+pub use memory::{Fault, Memory, MemoryExt, UNREACHABLE, probe};
 pub use pages::{Access, PageError, Pages, Sharing};
 
 /// The host's clocks, in NT's unit of 100 ns.

@@ -116,7 +116,7 @@ pub(in crate::nt) fn extended_place(call: &Call<'_>, list: u64, count: u32) -> R
     for index in 0..u64::from(count) {
         let kind: u8 = memory.get(list + 16 * index)?;
         if kind == ADDRESS_REQUIREMENTS {
-            let at: u64 = memory.get(list + 16 * index + 8)?;
+            let at = memory.get_pointer(list + 16 * index + 8)?;
             let (low, high, alignment) = (memory.get(at)?, memory.get(at + 8)?, memory.get::<u64>(at + 16)?);
             if alignment != 0 && (!alignment.is_power_of_two() || alignment < GRANULARITY) {
                 return Err(Status::INVALID_PARAMETER);

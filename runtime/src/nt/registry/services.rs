@@ -167,7 +167,7 @@ pub(in crate::nt) fn query_multiple_value_key(call: &mut Call<'_>) -> ServiceRes
     let mut answer = Vec::new();
     for index in 0..u64::from(count) {
         let entry = entries + 24 * index;
-        let name = read_string(memory, memory.get(entry)?)?;
+        let name = read_string(memory, memory.get_pointer(entry)?)?;
         let value = node.value(&name).ok_or(Status::OBJECT_NAME_NOT_FOUND)?;
         answer.resize(answer.len().next_multiple_of(4), 0);
         let offset = u32::try_from(answer.len()).map_err(|_| Status::INSUFFICIENT_RESOURCES)?;
