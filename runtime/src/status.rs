@@ -147,7 +147,9 @@ impl From<std::io::Error> for Status {
         match error.raw_os_error() {
             Some(libc::ENOENT) => Self::OBJECT_NAME_NOT_FOUND,
             Some(libc::ENOTDIR) => Self::OBJECT_PATH_NOT_FOUND,
-            Some(libc::EACCES | libc::EPERM | libc::EROFS | libc::ETXTBSY | libc::EXDEV | libc::ELOOP) => Self::ACCESS_DENIED,
+            Some(libc::EACCES | libc::EPERM | libc::EROFS | libc::ETXTBSY | libc::EXDEV | libc::ELOOP) => {
+                Self::ACCESS_DENIED
+            }
             Some(libc::EEXIST) => Self::OBJECT_NAME_COLLISION,
             Some(libc::EISDIR) => Self::FILE_IS_A_DIRECTORY,
             Some(libc::ENOTEMPTY) => Self::DIRECTORY_NOT_EMPTY,

@@ -71,7 +71,11 @@ const _: () = assert!(std::mem::offset_of!(Context, rip) == 0xf8 && std::mem::of
 
 impl std::fmt::Debug for Context {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Context {{ rip {:#x}, rsp {:#x}, rax {:#x} }}", self.rip, self.rsp, self.rax)
+        write!(
+            f,
+            "Context {{ rip {:#x}, rsp {:#x}, rax {:#x} }}",
+            self.rip, self.rsp, self.rax
+        )
     }
 }
 
@@ -102,7 +106,12 @@ impl Context {
     /// MXCSR as the FXSAVE area has it.
     #[must_use]
     pub fn saved_mxcsr(&self) -> u32 {
-        u32::from_le_bytes([self.float_save[24], self.float_save[25], self.float_save[26], self.float_save[27]])
+        u32::from_le_bytes([
+            self.float_save[24],
+            self.float_save[25],
+            self.float_save[26],
+            self.float_save[27],
+        ])
     }
 
     /// Takes over the parts of `from` that its flags name.
@@ -125,7 +134,11 @@ impl Context {
     /// Makes the state loadable whatever a program put in it: only flags that user code may set, no reserved MXCSR bit.
     pub fn sanitize(&mut self) {
         self.eflags = self.eflags & 0x003f_4dd5 | 0x202;
-        let mxcsr = if self.saved_mxcsr() == 0 { 0x1f80 } else { self.saved_mxcsr() & 0xffff };
+        let mxcsr = if self.saved_mxcsr() == 0 {
+            0x1f80
+        } else {
+            self.saved_mxcsr() & 0xffff
+        };
         self.float_save[24..28].copy_from_slice(&mxcsr.to_le_bytes());
     }
 }
@@ -173,7 +186,13 @@ impl ExceptionFrame {
     /// A frame for `record` at `context`.
     #[must_use]
     pub fn new(context: Context, record: ExceptionRecord) -> Self {
-        Self { context, context_ex: [-0x4d0, 0x4e8, -0x4d0, 0x4d0, 25, 0], unused: 0, record, tail: 0 }
+        Self {
+            context,
+            context_ex: [-0x4d0, 0x4e8, -0x4d0, 0x4d0, 25, 0],
+            unused: 0,
+            record,
+            tail: 0,
+        }
     }
 
     /// Where the frame goes on a stack whose pointer is `rsp`.

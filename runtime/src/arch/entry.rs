@@ -78,7 +78,8 @@ impl Frame {
         context.rsp = self.rsp.wrapping_add(8);
         context.eflags = 0x246;
         (context.rax, context.rdx, context.rbx, context.rbp) = (rax, self.rdx, self.rbx, self.rbp);
-        (context.rsi, context.rdi, context.r8, context.r9, context.r10) = (self.rsi, self.rdi, self.r8, self.r9, self.r10);
+        (context.rsi, context.rdi, context.r8, context.r9, context.r10) =
+            (self.rsi, self.rdi, self.r8, self.r9, self.r10);
         (context.r12, context.r13, context.r14, context.r15) = (self.r12, self.r13, self.r14, self.r15);
         #[allow(clippy::cast_possible_truncation, reason = "the control word has 16 bits")]
         context.set_float_control(self.fcw as u16, self.mxcsr);

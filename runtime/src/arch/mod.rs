@@ -42,7 +42,10 @@ pub const UNIX_CALL_NUMBER: u64 = 0xfffe;
 
 /// What a service call ends in.
 #[derive(Debug)]
-#[allow(clippy::large_enum_variant, reason = "a context is made once and moved to the same stack; a box would leak there")]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "a context is made once and moved to the same stack; a box would leak there"
+)]
 pub enum Outcome {
     /// Go back to the caller with this in `rax`.
     Return(u64),

@@ -60,7 +60,11 @@ fn install(signal: libc::c_int, handler: usize) -> io::Result<()> {
     let none = ptr::null_mut::<KernelSigaction>();
     // SAFETY: the structure has the kernel's layout for x86-64 and the handler the signature that SA_SIGINFO asks for.
     let done = unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, &raw const action, none, 8usize) };
-    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    if done == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 /// Installs the handlers for the whole process, with `kernel` above them.
@@ -98,7 +102,11 @@ impl Drop for Selector {
     }
 }
 
-#[allow(clippy::cast_sign_loss, clippy::cast_possible_wrap, reason = "libc types the registers as signed")]
+#[allow(
+    clippy::cast_sign_loss,
+    clippy::cast_possible_wrap,
+    reason = "libc types the registers as signed"
+)]
 mod registers {
     pub(super) fn get(context: &libc::ucontext_t, register: libc::c_int) -> u64 {
         context.uc_mcontext.gregs[register as usize] as u64
@@ -134,8 +142,12 @@ extern "C" fn on_fault(signal: libc::c_int, info: *mut libc::siginfo_t, context:
     let (info, context) = unsafe { (&*info, &mut *context) };
     let rip = get(context, libc::REG_RIP);
     let is_memory = signal == libc::SIGSEGV || signal == libc::SIGBUS;
-    // SAFETY: for these signals the field is the address.
-    let address = if is_memory { unsafe { info.si_addr() as u64 } } else { rip };
+    let address = if is_memory {
+        // SAFETY: for these two signals the field is the address.
+        unsafe { info.si_addr() as u64 }
+    } else {
+        rip
+    };
     let error = get(context, libc::REG_ERR);
     let page_fault = signal == libc::SIGSEGV && get(context, libc::REG_TRAPNO) == 14;
     let current = thread::current();
@@ -151,7 +163,9 @@ extern "C" fn on_fault(signal: libc::c_int, info: *mut libc::siginfo_t, context:
         }
         return;
     }
-    let Some((block, kernel)) = current else { return die_by(signal) };
+    let Some((block, kernel)) = current else {
+        return die_by(signal);
+    };
     // SAFETY: the block is this thread's.
     if unsafe { ptr::read_volatile(&raw const (*block).selector) } == 0 {
         // The runtime itself faulted.
@@ -159,7 +173,11 @@ extern "C" fn on_fault(signal: libc::c_int, info: *mut libc::siginfo_t, context:
     }
     // SAFETY: the block is this thread's.
     let (_selector, teb) = unsafe { (Selector::open(block), (*block).teb) };
-    let answer = if page_fault { kernel.page_fault(teb, address, error & 2 != 0) } else { FaultAnswer::Denied };
+    let answer = if page_fault {
+        kernel.page_fault(teb, address, error & 2 != 0)
+    } else {
+        FaultAnswer::Denied
+    };
     if answer == FaultAnswer::Served {
         return;
     }
@@ -180,14 +198,25 @@ extern "C" fn on_fault(signal: libc::c_int, info: *mut libc::siginfo_t, context:
             set(context, libc::REG_EFL, get(context, libc::REG_EFL) & !0x4_0500);
         }
         _ => {
-            kernel.died(&ProgramException { code, rip, rsp: frame.context.rsp, address });
+            kernel.died(&ProgramException {
+                code,
+                rip,
+                rsp: frame.context.rsp,
+                address,
+            });
             die_by(signal);
         }
     }
 }
 
 /// The record of a fault, and where the saved context shall point.
-fn describe(signal: libc::c_int, info: &libc::siginfo_t, context: &libc::ucontext_t, address: u64, error: u64) -> (ExceptionRecord, u64) {
+fn describe(
+    signal: libc::c_int,
+    info: &libc::siginfo_t,
+    context: &libc::ucontext_t,
+    address: u64,
+    error: u64,
+) -> (ExceptionRecord, u64) {
     let rip = get(context, libc::REG_RIP);
     let trap = get(context, libc::REG_TRAPNO);
     let mut parameters = [0u64; 15];
@@ -236,7 +265,15 @@ fn describe(signal: libc::c_int, info: &libc::siginfo_t, context: &libc::ucontex
         }
         _ => status::SINGLE_STEP,
     };
-    let record = ExceptionRecord { code, flags: 0, next: 0, address: resume, parameter_count: count, unused: 0, parameters };
+    let record = ExceptionRecord {
+        code,
+        flags: 0,
+        next: 0,
+        address: resume,
+        parameter_count: count,
+        unused: 0,
+        parameters,
+    };
     (record, resume)
 }
 

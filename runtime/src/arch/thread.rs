@@ -36,7 +36,11 @@ pub(super) fn set_kernel(kernel: &'static dyn Kernel) {
 /// This thread's block, when it runs the program.
 pub(super) fn current() -> Option<(*mut ThreadBlock, &'static dyn Kernel)> {
     let block = BLOCK.get();
-    if block.is_null() { None } else { Some((block, *KERNEL.get()?)) }
+    if block.is_null() {
+        None
+    } else {
+        Some((block, *KERNEL.get()?))
+    }
 }
 
 const ARCH_SET_GS: libc::c_int = 0x1001;
@@ -51,7 +55,11 @@ const SIGNAL_STACK_BYTES: usize = 0x1_0000;
 pub fn run_thread(teb: u64, token: usize, context: &Context) -> io::Result<u32> {
     let block = (teb - THREAD_BLOCK_BYTES) as *mut ThreadBlock;
     let stack = vec![0u8; SIGNAL_STACK_BYTES];
-    let alternate = libc::stack_t { ss_sp: stack.as_ptr().cast_mut().cast(), ss_flags: 0, ss_size: SIGNAL_STACK_BYTES };
+    let alternate = libc::stack_t {
+        ss_sp: stack.as_ptr().cast_mut().cast(),
+        ss_flags: 0,
+        ss_size: SIGNAL_STACK_BYTES,
+    };
     // SAFETY: an all-zero stack_t is a valid value to be filled in.
     let mut before: libc::stack_t = unsafe { std::mem::zeroed() };
     let (start, bytes) = signals::host_range();
@@ -59,14 +67,26 @@ pub fn run_thread(teb: u64, token: usize, context: &Context) -> io::Result<u32> 
     // this thread uses it; the signal stack outlives its use, as the old one is set again below; GS is unused by Rust and
     // glibc; the selector lives in the block, which outlives the thread's stay here.
     let status = unsafe {
-        block.write(ThreadBlock { host_rsp: 0, selector: 0, token, teb });
+        block.write(ThreadBlock {
+            host_rsp: 0,
+            selector: 0,
+            token,
+            teb,
+        });
         if libc::sigaltstack(&raw const alternate, &raw mut before) != 0 {
             return Err(io::Error::last_os_error());
         }
         if libc::syscall(libc::SYS_arch_prctl, ARCH_SET_GS, teb) != 0 {
             return Err(io::Error::last_os_error());
         }
-        if libc::prctl(PR_SET_SYSCALL_USER_DISPATCH, 1, start, bytes, &raw const (*block).selector) != 0 {
+        if libc::prctl(
+            PR_SET_SYSCALL_USER_DISPATCH,
+            1,
+            start,
+            bytes,
+            &raw const (*block).selector,
+        ) != 0
+        {
             return Err(io::Error::last_os_error());
         }
         BLOCK.set(block);
@@ -78,7 +98,10 @@ pub fn run_thread(teb: u64, token: usize, context: &Context) -> io::Result<u32> 
         status
     };
     drop(stack);
-    #[allow(clippy::cast_possible_truncation, reason = "the dispatcher passes a 32-bit code through a register")]
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "the dispatcher passes a 32-bit code through a register"
+    )]
     Ok(status as u32)
 }
 
@@ -87,5 +110,9 @@ pub fn run_thread(teb: u64, token: usize, context: &Context) -> io::Result<u32> 
 /// # Errors
 /// The host's error when it has no room for one.
 pub fn start_helper_thread(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
-    std::thread::Builder::new().name(name.to_owned()).stack_size(0x4_0000).spawn(work).map(drop)
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .stack_size(0x4_0000)
+        .spawn(work)
+        .map(drop)
 }

@@ -50,17 +50,31 @@ fn usage(message: String) -> Failure {
 
 /// `D:=/path`, or `i"D:" => "/path"`.
 fn parse_map(text: &str) -> Result<(char, PathBuf), Failure> {
-    let wrong = || usage(format!("--map {text:?} is neither 'D:=/path' nor 'i\"D:\" => \"/path\"'"));
+    let wrong = || {
+        usage(format!(
+            "--map {text:?} is neither 'D:=/path' nor 'i\"D:\" => \"/path\"'"
+        ))
+    };
     let (drive, path) = match text.split_once("=>") {
         Some((drive, path)) => {
-            let drive = drive.trim().strip_prefix("i\"").and_then(|rest| rest.strip_suffix('"')).ok_or_else(wrong)?;
-            let path = path.trim().strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).ok_or_else(wrong)?;
+            let drive = drive
+                .trim()
+                .strip_prefix("i\"")
+                .and_then(|rest| rest.strip_suffix('"'))
+                .ok_or_else(wrong)?;
+            let path = path
+                .trim()
+                .strip_prefix('"')
+                .and_then(|rest| rest.strip_suffix('"'))
+                .ok_or_else(wrong)?;
             (drive, path)
         }
         None => text.split_once('=').ok_or_else(wrong)?,
     };
     match drive.as_bytes() {
-        [letter, b':'] if letter.is_ascii_alphabetic() && !path.is_empty() => Ok((char::from(letter.to_ascii_uppercase()), path.into())),
+        [letter, b':'] if letter.is_ascii_alphabetic() && !path.is_empty() => {
+            Ok((char::from(letter.to_ascii_uppercase()), path.into()))
+        }
         _ => Err(wrong()),
     }
 }
@@ -75,7 +89,10 @@ impl RunArguments {
         let mut launch = Launch::new(files, self.program);
         launch.maps = self.map.iter().map(|map| parse_map(map)).collect::<Result<_, _>>()?;
         for variable in &self.env {
-            let (name, value) = variable.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(|| usage(format!("--env {variable:?} is not NAME=VALUE")))?;
+            let (name, value) = variable
+                .split_once('=')
+                .filter(|(name, _)| !name.is_empty())
+                .ok_or_else(|| usage(format!("--env {variable:?} is not NAME=VALUE")))?;
             launch.environment.push((name.to_owned(), value.to_owned()));
         }
         launch.arguments = self.arguments;

@@ -49,11 +49,20 @@ fn print(text: &str) -> Result<(), Failure> {
 fn lines(report: &Report) -> String {
     let mut text = String::new();
     for service in &report.services {
-        let number = service.number.map_or_else(String::new, |number| format!("{number:#06x} "));
+        let number = service
+            .number
+            .map_or_else(String::new, |number| format!("{number:#06x} "));
         text.push_str(format!("{number}{:<8} {} {}", service.level, service.name, service.note).trim_end());
         text.push('\n');
     }
-    let Report { total, full, partial, stub, missing, .. } = report;
+    let Report {
+        total,
+        full,
+        partial,
+        stub,
+        missing,
+        ..
+    } = report;
     let share = report.served_per_mille();
     text.push_str(&format!(
         "{total} services: {full} full, {partial} partial, {stub} only pretended, {missing} missing; {}.{} % served",

@@ -45,7 +45,11 @@ impl Flavor {
     /// What Wine's own class of `NtQuerySystemInformation` answers: version, build, host system and its release.
     #[must_use]
     pub fn wine_version(self) -> &'static [u8] {
-        if self == Self::Wine8 { b"8.0\0vodka\0Linux\0\0" } else { b"10.0\0vodka\0Linux\0\0" }
+        if self == Self::Wine8 {
+            b"8.0\0vodka\0Linux\0\0"
+        } else {
+            b"10.0\0vodka\0Linux\0\0"
+        }
     }
 
     /// `KUSER_SHARED_DATA.SystemCall`: Wine's stubs call through `[0x7ffe1000]` when it is 1; a genuine ntdll would use
@@ -71,7 +75,14 @@ impl Flavor {
     ///
     /// # Errors
     /// `ACCESS_VIOLATION` when the program's stack cannot take the frame.
-    pub fn apc_context(self, memory: &dyn Memory, apc: &Apc, after: &Context, frame: &Frame, dispatcher: u64) -> Result<Context, Status> {
+    pub fn apc_context(
+        self,
+        memory: &dyn Memory,
+        apc: &Apc,
+        after: &Context,
+        frame: &Frame,
+        dispatcher: u64,
+    ) -> Result<Context, Status> {
         let mut begin = after.clone();
         begin.rip = dispatcher;
         let mut saved = after.clone();
@@ -85,7 +96,12 @@ impl Flavor {
         } else {
             // NT: the context at rsp, the arguments and the routine in its home space.
             let stack = (frame.rsp & !15).wrapping_sub(0x500 + 0x80);
-            saved.parameter_home[..4].copy_from_slice(&[apc.arguments[0], apc.arguments[1], apc.arguments[2], apc.routine]);
+            saved.parameter_home[..4].copy_from_slice(&[
+                apc.arguments[0],
+                apc.arguments[1],
+                apc.arguments[2],
+                apc.routine,
+            ]);
             memory.put(stack, saved)?;
             begin.rsp = stack;
         }
@@ -119,12 +135,17 @@ pub(crate) fn unix_call(process: &Process, frame: &Frame) -> Status {
     let (handle, code, arguments) = (frame.r10, frame.rdx & 0xffff_ffff, frame.r8);
     let memory = &*process.host.memory;
     if handle != UNIXLIB_OF_NTDLL || code != 2 {
-        process.log.line(&format!("Wine's Unix call {code} of {} is not served", process.describe_address(handle)));
+        process.log.line(&format!(
+            "Wine's Unix call {code} of {} is not served",
+            process.describe_address(handle)
+        ));
         return Status::NOT_IMPLEMENTED;
     }
     if process.flavor == Flavor::Wine8 {
         // system_time_precise(i64 *time)
-        return memory.put(arguments, process.host.clock.system_time()).map_or_else(Status::from, |()| Status::SUCCESS);
+        return memory
+            .put(arguments, process.host.clock.system_time())
+            .map_or_else(Status::from, |()| Status::SUCCESS);
     }
     // wine_dbg_write({ const char *text; unsigned int length })
     let message = (|| {
@@ -147,8 +168,19 @@ mod tests {
 
     #[test]
     fn an_ntdll_is_told_by_what_it_exports() {
-        let exports = |names: &[&str]| names.iter().map(|name| Export { name: (*name).into(), rva: 0 }).collect::<Vec<_>>();
-        assert_eq!(Flavor::of(&exports(&["NtClose", "__wine_unixlib_handle"])), Flavor::Wine10);
+        let exports = |names: &[&str]| {
+            names
+                .iter()
+                .map(|name| Export {
+                    name: (*name).into(),
+                    rva: 0,
+                })
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            Flavor::of(&exports(&["NtClose", "__wine_unixlib_handle"])),
+            Flavor::Wine10
+        );
         assert_eq!(Flavor::of(&exports(&["NtClose", "wine_get_version"])), Flavor::Wine8);
         assert_eq!(Flavor::of(&exports(&["NtClose"])), Flavor::Windows);
     }

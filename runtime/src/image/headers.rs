@@ -51,7 +51,10 @@ pub struct Section {
 
 /// What the headers of a 64-bit image say.
 #[derive(Debug, Clone)]
-#[allow(missing_docs, reason = "the fields carry the names and meanings of the PE header's own")]
+#[allow(
+    missing_docs,
+    reason = "the fields carry the names and meanings of the PE header's own"
+)]
 pub struct ImageHeaders {
     pub pe_offset: u32,
     pub machine: u16,
@@ -99,27 +102,59 @@ impl ImageHeaders {
         }
         let header: FileHeader = read(file, at + 4, "the file header")?;
         if header.machine != MACHINE_AMD64 {
-            return Err(ImageError::WrongMachine { found: header.machine.get() });
+            return Err(ImageError::WrongMachine {
+                found: header.machine.get(),
+            });
         }
         let optional_at = at + 24;
         let optional: OptionalHeader = read(file, optional_at, "the optional header")?;
-        let bad = |what, found: u64, offset, expected| ImageError::Bad { what, found, offset, expected };
+        let bad = |what, found: u64, offset, expected| ImageError::Bad {
+            what,
+            found,
+            offset,
+            expected,
+        };
         if optional.magic != MAGIC_PE32_PLUS {
-            return Err(bad("the optional header's magic", optional.magic.get().into(), optional_at, "0x20b (PE32+)"));
+            return Err(bad(
+                "the optional header's magic",
+                optional.magic.get().into(),
+                optional_at,
+                "0x20b (PE32+)",
+            ));
         }
         let image_bytes = optional.image_bytes.get();
         if image_bytes == 0 || image_bytes > MAX_IMAGE_BYTES {
-            return Err(bad("SizeOfImage", image_bytes.into(), optional_at + 56, "1 byte to 1 GiB"));
+            return Err(bad(
+                "SizeOfImage",
+                image_bytes.into(),
+                optional_at + 56,
+                "1 byte to 1 GiB",
+            ));
         }
         let headers_bytes = optional.headers_bytes.get();
         if headers_bytes == 0 || headers_bytes > image_bytes {
-            return Err(bad("SizeOfHeaders", headers_bytes.into(), optional_at + 60, "not more than SizeOfImage"));
+            return Err(bad(
+                "SizeOfHeaders",
+                headers_bytes.into(),
+                optional_at + 60,
+                "not more than SizeOfImage",
+            ));
         }
         if !optional.image_base.get().is_multiple_of(0x1_0000) {
-            return Err(bad("ImageBase", optional.image_base.get(), optional_at + 24, "a multiple of 64 KiB"));
+            return Err(bad(
+                "ImageBase",
+                optional.image_base.get(),
+                optional_at + 24,
+                "a multiple of 64 KiB",
+            ));
         }
         if optional.entry_point.get() >= image_bytes {
-            return Err(bad("AddressOfEntryPoint", optional.entry_point.get().into(), optional_at + 16, "within the image"));
+            return Err(bad(
+                "AddressOfEntryPoint",
+                optional.entry_point.get().into(),
+                optional_at + 16,
+                "within the image",
+            ));
         }
         let count = header.section_count.get();
         if count > MAX_SECTIONS {
@@ -162,7 +197,23 @@ impl ImageHeaders {
     /// A data directory's RVA and size, when the image has one.
     #[must_use]
     pub fn directory(&self, which: Directory) -> Option<(u32, u32)> {
-        self.directories.get(which as usize).copied().filter(|(rva, bytes)| *rva != 0 && *bytes != 0)
+        self.directories
+            .get(which as usize)
+            .copied()
+            .filter(|(rva, bytes)| *rva != 0 && *bytes != 0)
+    }
+
+    /// Whether the image imports from any DLL: linkers also leave an import directory with nothing but its end.
+    ///
+    /// # Errors
+    /// [`ImageError::Io`].
+    pub fn imports_anything<R: ReadAt + ?Sized>(&self, file: &R) -> Result<bool, ImageError> {
+        let Some((rva, _)) = self.directory(Directory::Import) else {
+            return Ok(false);
+        };
+        // IMAGE_IMPORT_DESCRIPTOR: 20 bytes, the DLL's name at offset 12; a zero name ends the list.
+        let first = self.read_rva(file, rva, 20)?;
+        Ok(first.get(12..16).is_some_and(|name| name != [0; 4]))
     }
 
     /// Reads up to `length` bytes at `rva` as they are in the file: shorter where the file has less.
@@ -193,24 +244,54 @@ impl ImageHeaders {
 
 /// One section, or nothing when it takes no memory.
 fn section(header: &SectionHeader, offset: u64, image_bytes: u32) -> Result<Option<Section>, ImageError> {
-    let bad = |what, found: u32, at: u64, expected| ImageError::Bad { what, found: found.into(), offset: offset + at, expected };
+    let bad = |what, found: u32, at: u64, expected| ImageError::Bad {
+        what,
+        found: found.into(),
+        offset: offset + at,
+        expected,
+    };
     let (rva, raw) = (header.rva.get(), header.raw_bytes.get());
-    let memory_bytes = if header.virtual_bytes == 0 { raw } else { header.virtual_bytes.get() };
+    let memory_bytes = if header.virtual_bytes == 0 {
+        raw
+    } else {
+        header.virtual_bytes.get()
+    };
     if memory_bytes == 0 {
         return Ok(None);
     }
     if rva % 0x1000 != 0 || rva == 0 {
-        return Err(bad("a section's VirtualAddress", rva, 12, "a multiple of 4096 behind the headers"));
+        return Err(bad(
+            "a section's VirtualAddress",
+            rva,
+            12,
+            "a multiple of 4096 behind the headers",
+        ));
     }
     // The last section may be larger than SizeOfImage says by less than a page.
-    let end = rva.checked_add(memory_bytes).filter(|end| *end <= image_bytes.next_multiple_of(0x1000));
+    let end = rva
+        .checked_add(memory_bytes)
+        .filter(|end| *end <= image_bytes.next_multiple_of(0x1000));
     if end.is_none() {
-        return Err(bad("a section's VirtualSize", memory_bytes, 8, "an end within the image"));
+        return Err(bad(
+            "a section's VirtualSize",
+            memory_bytes,
+            8,
+            "an end within the image",
+        ));
     }
     let file_offset = header.raw_offset.get();
-    let file_bytes = if file_offset == 0 { 0 } else { raw.min(memory_bytes.next_multiple_of(0x1000)) };
+    let file_bytes = if file_offset == 0 {
+        0
+    } else {
+        raw.min(memory_bytes.next_multiple_of(0x1000))
+    };
     if u64::from(file_offset) + u64::from(file_bytes) > u64::from(u32::MAX) {
-        return Err(bad("a section's PointerToRawData", file_offset, 20, "an end below 4 GiB"));
+        return Err(bad(
+            "a section's PointerToRawData",
+            file_offset,
+            20,
+            "an end below 4 GiB",
+        ));
     }
     Ok(Some(Section {
         name: header.name,

@@ -62,7 +62,9 @@ pub fn learn_services<R: ReadAt + ?Sized>(
     let span = headers.read_rva(file, low, SPAN_BYTES as usize)?;
     let mut found: Vec<LearnedService> = Vec::new();
     for export in exports {
-        let inside = span.get((export.rva - low) as usize..).and_then(|rest| rest.get(..STUB_BYTES));
+        let inside = span
+            .get((export.rva - low) as usize..)
+            .and_then(|rest| rest.get(..STUB_BYTES));
         let decoded = match inside {
             Some(code) => decode(code),
             None => decode(&headers.read_rva(file, export.rva, STUB_BYTES)?),
@@ -72,9 +74,16 @@ pub fn learn_services<R: ReadAt + ?Sized>(
             Some(rest) => format!("Nt{rest}"),
             None => export.name.clone(),
         };
-        found.push(LearnedService { name, number, rva: export.rva, kind });
+        found.push(LearnedService {
+            name,
+            number,
+            rva: export.rva,
+            kind,
+        });
     }
-    found.sort_by(|a, b| (a.number, !a.name.starts_with("Nt"), &a.name).cmp(&(b.number, !b.name.starts_with("Nt"), &b.name)));
+    found.sort_by(|a, b| {
+        (a.number, !a.name.starts_with("Nt"), &a.name).cmp(&(b.number, !b.name.starts_with("Nt"), &b.name))
+    });
     found.dedup_by_key(|service| service.number);
     Ok(found)
 }
@@ -85,11 +94,17 @@ mod tests {
 
     #[test]
     fn every_form_of_a_stub_is_decoded_and_other_code_is_not() {
-        let tested = [0x4c, 0x8b, 0xd1, 0xb8, 0x34, 0x12, 0, 0, 0xf6, 0x04, 0x25, 0x08, 0x03, 0xfe, 0x7f, 0x01, 0x75, 3, 0x0f, 5, 0xc3, 0xcd, 0x2e, 0xc3];
+        let tested = [
+            0x4c, 0x8b, 0xd1, 0xb8, 0x34, 0x12, 0, 0, 0xf6, 0x04, 0x25, 0x08, 0x03, 0xfe, 0x7f, 0x01, 0x75, 3, 0x0f, 5,
+            0xc3, 0xcd, 0x2e, 0xc3,
+        ];
         assert_eq!(decode(&tested), Some((0x1234, StubKind::Tested)));
         let plain = [0x4c, 0x8b, 0xd1, 0xb8, 7, 0, 0, 0, 0x0f, 5, 0xc3];
         assert_eq!(decode(&plain), Some((7, StubKind::Plain)));
         assert_eq!(decode(&tested[..12]), None, "cut off");
-        assert_eq!(decode(&[0x48, 0x89, 0x5c, 0x24, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]), None);
+        assert_eq!(
+            decode(&[0x48, 0x89, 0x5c, 0x24, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
+            None
+        );
     }
 }

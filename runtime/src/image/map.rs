@@ -36,9 +36,19 @@ pub fn map_image(
     elsewhere: bool,
 ) -> Result<MappedImage, ImageError> {
     let reserve = |place| {
-        space.reserve(place, headers.image_bytes.into(), Kind::Image, protect::EXECUTE_WRITECOPY, Some(Arc::clone(name)))
+        space.reserve(
+            place,
+            headers.image_bytes.into(),
+            Kind::Image,
+            protect::EXECUTE_WRITECOPY,
+            Some(Arc::clone(name)),
+        )
     };
-    let own = if elsewhere || headers.image_base == 0 { Err(Status::CONFLICTING_ADDRESSES) } else { reserve(Place::At(headers.image_base)) };
+    let own = if elsewhere || headers.image_base == 0 {
+        Err(Status::CONFLICTING_ADDRESSES)
+    } else {
+        reserve(Place::At(headers.image_base))
+    };
     let base = match own {
         Ok(base) => base,
         Err(_) if headers.directory(Directory::Relocation).is_none() && headers.characteristics & 1 != 0 => {
@@ -46,7 +56,10 @@ pub fn map_image(
         }
         Err(_) => reserve(Place::High).map_err(ImageError::Map)?,
     };
-    let mapped = MappedImage { base, relocated: base != headers.image_base };
+    let mapped = MappedImage {
+        base,
+        relocated: base != headers.image_base,
+    };
     match fill(space, memory, file, headers, mapped) {
         Ok(()) => Ok(mapped),
         Err(error) => {
@@ -57,21 +70,45 @@ pub fn map_image(
     }
 }
 
-fn fill(space: &AddressSpace, memory: &dyn Memory, file: &File, headers: &ImageHeaders, mapped: MappedImage) -> Result<(), ImageError> {
+fn fill(
+    space: &AddressSpace,
+    memory: &dyn Memory,
+    file: &File,
+    headers: &ImageHeaders,
+    mapped: MappedImage,
+) -> Result<(), ImageError> {
     let base = mapped.base;
     let file_bytes = file.metadata()?.len();
-    place(space, memory, file, file_bytes, base, (0, headers.headers_bytes, headers.headers_bytes))?;
+    place(
+        space,
+        memory,
+        file,
+        file_bytes,
+        base,
+        (0, headers.headers_bytes, headers.headers_bytes),
+    )?;
     for section in &headers.sections {
         let at = base + u64::from(section.rva);
-        place(space, memory, file, file_bytes, at, (section.file_offset, section.file_bytes, section.memory_bytes))?;
+        place(
+            space,
+            memory,
+            file,
+            file_bytes,
+            at,
+            (section.file_offset, section.file_bytes, section.memory_bytes),
+        )?;
     }
     if mapped.relocated {
         relocate(memory, headers, base)?;
         // As NT does it: the header in memory shows the true base.
         let field = base + u64::from(headers.pe_offset) + 24 + 24;
-        memory.put(field, base).map_err(|_| ImageError::Map(Status::INVALID_IMAGE_FORMAT))?;
+        memory
+            .put(field, base)
+            .map_err(|_| ImageError::Map(Status::INVALID_IMAGE_FORMAT))?;
     }
-    space.protect(base, headers.headers_bytes.into(), protect::READONLY).map_err(ImageError::Map)?;
+    space
+        .protect(base, headers.headers_bytes.into(), protect::READONLY)
+        .map_err(ImageError::Map)?;
     for section in &headers.sections {
         let execute = section.characteristics & SectionFlags::EXECUTE != 0;
         let write = section.characteristics & SectionFlags::WRITE != 0;
@@ -81,7 +118,9 @@ fn fill(space: &AddressSpace, memory: &dyn Memory, file: &File, headers: &ImageH
             (false, true) => protect::READWRITE,
             (false, false) => protect::READONLY,
         };
-        space.protect(base + u64::from(section.rva), section.memory_bytes.into(), protection).map_err(ImageError::Map)?;
+        space
+            .protect(base + u64::from(section.rva), section.memory_bytes.into(), protection)
+            .map_err(ImageError::Map)?;
     }
     Ok(())
 }
@@ -98,21 +137,29 @@ fn place(
     let memory_end = u64::from(memory_bytes).next_multiple_of(PAGE);
     let offset = u64::from(offset);
     // Pages behind the end of a file would be SIGBUS: only what the file has is mapped.
-    let present = u64::from(file_part).min(file_bytes.saturating_sub(offset)).min(memory_end);
+    let present = u64::from(file_part)
+        .min(file_bytes.saturating_sub(offset))
+        .min(memory_end);
     let denied = |_| ImageError::Map(Status::INVALID_IMAGE_FORMAT);
     if offset % PAGE == 0 && present > 0 {
         let end = present.next_multiple_of(PAGE);
-        space.map_file(address, end, file.as_fd(), offset, protect::READWRITE, Sharing::Private).map_err(ImageError::Map)?;
+        space
+            .map_file(address, end, file.as_fd(), offset, protect::READWRITE, Sharing::Private)
+            .map_err(ImageError::Map)?;
         if present < end {
             let zeros = vec![0; usize::try_from(end - present).unwrap_or(0)];
             memory.write(address + present, &zeros).map_err(denied)?;
         }
         if end < memory_end {
-            space.commit(address + end, memory_end - end, protect::READWRITE).map_err(ImageError::Map)?;
+            space
+                .commit(address + end, memory_end - end, protect::READWRITE)
+                .map_err(ImageError::Map)?;
         }
         return Ok(());
     }
-    space.commit(address, memory_end, protect::READWRITE).map_err(ImageError::Map)?;
+    space
+        .commit(address, memory_end, protect::READWRITE)
+        .map_err(ImageError::Map)?;
     let mut done = 0;
     let mut chunk = vec![0; 0x1_0000];
     while done < present {
@@ -130,14 +177,23 @@ fn place(
 fn relocate(memory: &dyn Memory, headers: &ImageHeaders, base: u64) -> Result<(), ImageError> {
     const DIR64: u16 = 10;
     const HIGHLOW: u16 = 3;
-    let Some((rva, bytes)) = headers.directory(Directory::Relocation) else { return Ok(()) };
-    let bad = |what, found: u64, at: u64| ImageError::Bad { what, found, offset: at, expected: "a place within the image" };
+    let Some((rva, bytes)) = headers.directory(Directory::Relocation) else {
+        return Ok(());
+    };
+    let bad = |what, found: u64, at: u64| ImageError::Bad {
+        what,
+        found,
+        offset: at,
+        expected: "a place within the image",
+    };
     if bytes > MAX_RELOCATION_BYTES || u64::from(rva) + u64::from(bytes) > u64::from(headers.image_bytes) {
         return Err(bad("the size of the relocations", bytes.into(), rva.into()));
     }
     let delta = base.wrapping_sub(headers.image_base);
     let unreadable = |_| bad("the relocation directory", rva.into(), rva.into());
-    let table = memory.read_bytes(base + u64::from(rva), bytes as usize).map_err(unreadable)?;
+    let table = memory
+        .read_bytes(base + u64::from(rva), bytes as usize)
+        .map_err(unreadable)?;
     let mut rest = table.as_slice();
     // A page, and the 7 bytes by which its last relocation may reach into the next.
     let mut page = vec![0u8; 0x1008];
@@ -147,7 +203,9 @@ fn relocate(memory: &dyn Memory, headers: &ImageHeaders, base: u64) -> Result<()
         if block_bytes < 8 {
             break;
         }
-        let block = rest.get(..block_bytes).ok_or_else(|| bad("a relocation block's size", block_bytes as u64, page_rva.into()))?;
+        let block = rest
+            .get(..block_bytes)
+            .ok_or_else(|| bad("a relocation block's size", block_bytes as u64, page_rva.into()))?;
         if page_rva >= headers.image_bytes {
             return Err(bad("a relocation block's page", page_rva.into(), page_rva.into()));
         }
@@ -156,7 +214,11 @@ fn relocate(memory: &dyn Memory, headers: &ImageHeaders, base: u64) -> Result<()
         let address = base + u64::from(page_rva);
         let outside = |_| bad("a relocation block's page", page_rva.into(), page_rva.into());
         // The tail may lie in a gap between sections; then no relocation may reach into it.
-        let length = if memory.read(address, &mut page[..length]).is_ok() { length } else { length.min(0x1000) };
+        let length = if memory.read(address, &mut page[..length]).is_ok() {
+            length
+        } else {
+            length.min(0x1000)
+        };
         memory.read(address, &mut page[..length]).map_err(outside)?;
         for entry in block[8..].chunks_exact(2) {
             let entry = u16::from_le_bytes([entry[0], entry[1]]);
@@ -166,7 +228,9 @@ fn relocate(memory: &dyn Memory, headers: &ImageHeaders, base: u64) -> Result<()
                 HIGHLOW => 4,
                 _ => continue,
             };
-            let field = page[..length].get_mut(at..at + width).ok_or_else(|| bad("a relocation", at as u64, page_rva.into()))?;
+            let field = page[..length]
+                .get_mut(at..at + width)
+                .ok_or_else(|| bad("a relocation", at as u64, page_rva.into()))?;
             let mut value = [0; 8];
             value[..width].copy_from_slice(field);
             let value = u64::from_le_bytes(value).wrapping_add(delta).to_le_bytes();

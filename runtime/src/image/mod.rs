@@ -41,7 +41,10 @@ pub enum ImageError {
         offset: u64,
     },
     /// It is an image for another processor.
-    #[error("a program for machine {found:#06x}; only x86-64 ({:#06x}) runs here", headers::MACHINE_AMD64)]
+    #[error(
+        "a program for machine {found:#06x}; only x86-64 ({:#06x}) runs here",
+        headers::MACHINE_AMD64
+    )]
     WrongMachine {
         /// The machine in the file header.
         found: u16,
@@ -114,7 +117,10 @@ impl ReadAt for std::fs::File {
 
 impl ReadAt for [u8] {
     fn read_at(&self, to: &mut [u8], offset: u64) -> std::io::Result<usize> {
-        let from = usize::try_from(offset).ok().and_then(|start| self.get(start..)).unwrap_or(&[]);
+        let from = usize::try_from(offset)
+            .ok()
+            .and_then(|start| self.get(start..))
+            .unwrap_or(&[]);
         let length = from.len().min(to.len());
         to[..length].copy_from_slice(&from[..length]);
         Ok(length)

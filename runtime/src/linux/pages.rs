@@ -47,7 +47,14 @@ impl LinuxPages {
     }
 
     /// Maps over a part of a reserved range.
-    fn replace(&self, address: u64, size: u64, access: Access, flags: libc::c_int, file: Option<(BorrowedFd<'_>, i64)>) -> Result<(), PageError> {
+    fn replace(
+        &self,
+        address: u64,
+        size: u64,
+        access: Access,
+        flags: libc::c_int,
+        file: Option<(BorrowedFd<'_>, i64)>,
+    ) -> Result<(), PageError> {
         let ranges = self.lock();
         Self::holds(&ranges, address, size)?;
         let length = usize::try_from(size).map_err(|_| PageError::NoMemory)?;
@@ -55,9 +62,20 @@ impl LinuxPages {
         // SAFETY: the whole range was reserved through this object and the lock is held, so `MAP_FIXED` replaces only
         // pages of the program; no Rust reference points there.
         let got = unsafe {
-            libc::mmap(address as *mut libc::c_void, length, protection(access), flags | libc::MAP_FIXED, fd, offset)
+            libc::mmap(
+                address as *mut libc::c_void,
+                length,
+                protection(access),
+                flags | libc::MAP_FIXED,
+                fd,
+                offset,
+            )
         };
-        if got == libc::MAP_FAILED { Err(last_error()) } else { Ok(()) }
+        if got == libc::MAP_FAILED {
+            Err(last_error())
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -129,7 +147,11 @@ impl Pages for LinuxPages {
         access: Access,
         sharing: Sharing,
     ) -> Result<(), PageError> {
-        let flags = if sharing == Sharing::Shared { libc::MAP_SHARED } else { libc::MAP_PRIVATE };
+        let flags = if sharing == Sharing::Shared {
+            libc::MAP_SHARED
+        } else {
+            libc::MAP_PRIVATE
+        };
         let offset = i64::try_from(offset).map_err(|_| PageError::Denied)?;
         self.replace(address, size, access, flags, Some((file, offset)))
     }

@@ -35,7 +35,10 @@ pub struct Call<'a> {
     arguments: [u64; MAX_ARGUMENTS],
 }
 
-#[allow(clippy::cast_possible_truncation, reason = "a 32-bit argument's upper half is undefined in the calling convention")]
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "a 32-bit argument's upper half is undefined in the calling convention"
+)]
 mod narrow {
     pub(super) fn to_u32(value: u64) -> u32 {
         value as u32
@@ -50,7 +53,12 @@ impl<'a> Call<'a> {
     ///
     /// # Errors
     /// [`Fault`] when the stack cannot be read.
-    pub fn new(process: &'a Process, thread: &'a Arc<Thread>, frame: &'a Frame, service: &'static Service) -> Result<Self, Fault> {
+    pub fn new(
+        process: &'a Process,
+        thread: &'a Arc<Thread>,
+        frame: &'a Frame,
+        service: &'static Service,
+    ) -> Result<Self, Fault> {
         let mut arguments = [0; MAX_ARGUMENTS];
         arguments[..4].copy_from_slice(&[frame.r10, frame.rdx, frame.r8, frame.r9]);
         let count = service.arguments.len().min(MAX_ARGUMENTS);
@@ -59,15 +67,27 @@ impl<'a> Call<'a> {
             let bytes = &mut bytes[..(count - 4) * 8];
             process.host.memory.read(frame.stack_arguments(), bytes)?;
             for (argument, value) in arguments[4..].iter_mut().zip(bytes.chunks_exact(8)) {
-                *argument = u64::from_le_bytes([value[0], value[1], value[2], value[3], value[4], value[5], value[6], value[7]]);
+                *argument = u64::from_le_bytes([
+                    value[0], value[1], value[2], value[3], value[4], value[5], value[6], value[7],
+                ]);
             }
         }
         for (argument, kind) in arguments.iter_mut().zip(service.arguments) {
-            if matches!(kind, Argument::Pointer | Argument::Value | Argument::Text | Argument::Attributes) {
+            if matches!(
+                kind,
+                Argument::Pointer | Argument::Value | Argument::Text | Argument::Attributes
+            ) {
                 *argument = probe(*argument);
             }
         }
-        Ok(Self { process, thread, frame, service, next: None, arguments })
+        Ok(Self {
+            process,
+            thread,
+            frame,
+            service,
+            next: None,
+            arguments,
+        })
     }
 
     /// Argument `index`, whole; a pointer is probed.
@@ -149,7 +169,9 @@ impl<'a> Call<'a> {
     /// Says once that an information class is not served.
     #[must_use]
     pub fn unserved_class(&self, class: u32) -> Status {
-        self.process.log.unserved_class(self.process, self.service.name, class, self.frame);
+        self.process
+            .log
+            .unserved_class(self.process, self.service.name, class, self.frame);
         Status::INVALID_INFO_CLASS
     }
 
@@ -169,7 +191,11 @@ impl<'a> Call<'a> {
             relative if relative < 0 => Timeout::Until(clock.monotonic_time().saturating_add(relative.unsigned_abs())),
             absolute => {
                 let left = absolute.unsigned_abs().saturating_sub(clock.system_time());
-                if left == 0 { Timeout::Poll } else { Timeout::Until(clock.monotonic_time().saturating_add(left)) }
+                if left == 0 {
+                    Timeout::Poll
+                } else {
+                    Timeout::Until(clock.monotonic_time().saturating_add(left))
+                }
             }
         })
     }

@@ -38,7 +38,10 @@ impl ServiceMap {
                 map.resize_with(index + 1, || None);
             }
             let known = table::find(&service.name).unwrap_or(&table::UNKNOWN);
-            map[index] = Some(Numbered { name: service.name.clone(), service: known });
+            map[index] = Some(Numbered {
+                name: service.name.clone(),
+                service: known,
+            });
         }
         Self(map)
     }
@@ -117,7 +120,10 @@ impl Kernel for Process {
     }
 
     fn exception_entry(&self) -> Option<u64> {
-        self.entry_points.get().map(|entry| entry.exception).filter(|entry| *entry != 0)
+        self.entry_points
+            .get()
+            .map(|entry| entry.exception)
+            .filter(|entry| *entry != 0)
     }
 
     fn died(&self, exception: &ProgramException) {

@@ -13,12 +13,23 @@ use crate::vdk::MemoryExt;
 const MAX_PACKETS: u32 = 0x1_0000;
 
 pub(super) fn create_io_completion(call: &mut Call<'_>) -> ServiceResult {
-    super::synchronization::create(call, || Body::IoCompletion, Sync::Port { packets: VecDeque::new() })
+    super::synchronization::create(
+        call,
+        || Body::IoCompletion,
+        Sync::Port {
+            packets: VecDeque::new(),
+        },
+    )
 }
 
 pub(super) fn set_io_completion(call: &mut Call<'_>) -> ServiceResult {
     let object = call.object(0)?;
-    let packet = Packet { key: call.arg(1), value: call.arg(2), status: Status(call.u32(3)), information: call.arg(4) };
+    let packet = Packet {
+        key: call.arg(1),
+        value: call.arg(2),
+        status: Status(call.u32(3)),
+        information: call.arg(4),
+    };
     call.process.dispatcher.post(sync_of(&object)?, packet)?;
     Ok(Status::SUCCESS)
 }
@@ -27,7 +38,10 @@ pub(super) fn remove_io_completion(call: &mut Call<'_>) -> ServiceResult {
     let object = call.object(0)?;
     let timeout = call.timeout(call.arg(4))?;
     let (thread, clock) = (call.thread.id, &*call.process.host.clock);
-    let packets = call.process.dispatcher.remove(thread, sync_of(&object)?, 1, timeout, false, clock);
+    let packets = call
+        .process
+        .dispatcher
+        .remove(thread, sync_of(&object)?, 1, timeout, false, clock);
     match packets {
         Ok(packets) => {
             let packet = packets.first().ok_or(Status::INTERNAL_ERROR)?;
@@ -49,7 +63,10 @@ pub(super) fn remove_io_completion_ex(call: &mut Call<'_>) -> ServiceResult {
     }
     let timeout = call.timeout(call.arg(4))?;
     let (thread, alertable, clock) = (call.thread.id, call.bool(5), &*call.process.host.clock);
-    let packets = call.process.dispatcher.remove(thread, sync_of(&object)?, most as usize, timeout, alertable, clock);
+    let packets = call
+        .process
+        .dispatcher
+        .remove(thread, sync_of(&object)?, most as usize, timeout, alertable, clock);
     let memory = call.memory();
     match packets {
         Ok(packets) => {
@@ -62,7 +79,11 @@ pub(super) fn remove_io_completion_ex(call: &mut Call<'_>) -> ServiceResult {
         }
         Err(status) => {
             memory.put(call.arg(3), 0u32)?;
-            if status == Status::USER_APC { deliver_apc(call, status) } else { Ok(status) }
+            if status == Status::USER_APC {
+                deliver_apc(call, status)
+            } else {
+                Ok(status)
+            }
         }
     }
 }

@@ -41,7 +41,10 @@ fn file_name(section: u32, id: u32) -> Option<String> {
 fn map_nls(call: &Call<'_>, name: &str) -> Result<(u64, u64), Status> {
     let volume = call.process.drives.get('C').ok_or(Status::OBJECT_NAME_NOT_FOUND)?;
     // Sorting tables have a directory of their own.
-    let places: [&[&str]; 2] = [&["Windows", "System32", name], &["Windows", "Globalization", "Sorting", name]];
+    let places: [&[&str]; 2] = [
+        &["Windows", "System32", name],
+        &["Windows", "Globalization", "Sorting", name],
+    ];
     let file = places.iter().find_map(|place| volume.open_existing(place));
     let file = file.ok_or(Status::OBJECT_NAME_NOT_FOUND)?;
     let size = file.metadata()?.len();

@@ -24,7 +24,11 @@ pub(super) fn duplicate_object(call: &mut Call<'_>) -> ServiceResult {
     let options = call.u32(6);
     let own = |handle| -> Result<(), Status> {
         let process = call.process.object(call.thread, handle)?;
-        if Arc::ptr_eq(&process, &call.process.object) { Ok(()) } else { Err(Status::NOT_SUPPORTED) }
+        if Arc::ptr_eq(&process, &call.process.object) {
+            Ok(())
+        } else {
+            Err(Status::NOT_SUPPORTED)
+        }
     };
     own(call.arg(0))?;
     let source = call.arg(1);
@@ -33,7 +37,11 @@ pub(super) fn duplicate_object(call: &mut Call<'_>) -> ServiceResult {
     if call.arg(2) != 0 && call.arg(3) != 0 {
         own(call.arg(2))?;
         let all = 0x1f_ffff;
-        let access = if options & SAME_ACCESS != 0 { before.as_ref().map_or(all, |entry| entry.access) } else { call.u32(4) };
+        let access = if options & SAME_ACCESS != 0 {
+            before.as_ref().map_or(all, |entry| entry.access)
+        } else {
+            call.u32(4)
+        };
         let inherit = if options & SAME_ATTRIBUTES != 0 {
             before.as_ref().is_some_and(|entry| entry.inherit)
         } else {
@@ -59,7 +67,9 @@ fn name_of(object: &Object) -> String {
 /// `\Registry\Machine` is written in capitals in a key's own name.
 fn upcase_root(path: &str) -> String {
     let mut parts = path.splitn(4, '\\');
-    let (Some(_), Some(root), Some(top)) = (parts.next(), parts.next(), parts.next()) else { return path.to_owned() };
+    let (Some(_), Some(root), Some(top)) = (parts.next(), parts.next(), parts.next()) else {
+        return path.to_owned();
+    };
     let head = format!("\\{}\\{}", upcase(root), upcase(top));
     parts.next().map_or(head.clone(), |rest| format!("{head}\\{rest}"))
 }
@@ -80,7 +90,11 @@ pub(super) fn query_object(call: &mut Call<'_>) -> ServiceResult {
         }
         1 => {
             let name = name_of(&object);
-            let answer = if name.is_empty() { vec![0; 16] } else { counted_string(call.arg(2), &name) };
+            let answer = if name.is_empty() {
+                vec![0; 16]
+            } else {
+                counted_string(call.arg(2), &name)
+            };
             call.answer(2, Some(4), &answer)
         }
         2 => {
@@ -111,7 +125,9 @@ pub(super) fn set_information_object(call: &mut Call<'_>) -> ServiceResult {
                 return Err(Status::INFO_LENGTH_MISMATCH);
             }
             let [inherit, protected]: [u8; 2] = call.memory().get(call.arg(2))?;
-            call.process.handles.set_flags(call.arg(0), inherit != 0, protected != 0)?;
+            call.process
+                .handles
+                .set_flags(call.arg(0), inherit != 0, protected != 0)?;
             Ok(Status::SUCCESS)
         }
         class => Err(call.unserved_class(class)),
@@ -126,8 +142,20 @@ pub(super) fn make_temporary_object(call: &mut Call<'_>) -> ServiceResult {
 
 /// The directories that exist without being created.
 const DIRECTORIES: &[&str] = &[
-    "\\", "\\??", "\\BASENAMEDOBJECTS", "\\DEVICE", "\\DOSDEVICES", "\\GLOBAL??", "\\KNOWNDLLS", "\\NLS", "\\RPC CONTROL",
-    "\\SESSIONS", "\\SESSIONS\\1", "\\SESSIONS\\1\\BASENAMEDOBJECTS", "\\SESSIONS\\BNOLINKS", "\\WINDOWS",
+    "\\",
+    "\\??",
+    "\\BASENAMEDOBJECTS",
+    "\\DEVICE",
+    "\\DOSDEVICES",
+    "\\GLOBAL??",
+    "\\KNOWNDLLS",
+    "\\NLS",
+    "\\RPC CONTROL",
+    "\\SESSIONS",
+    "\\SESSIONS\\1",
+    "\\SESSIONS\\1\\BASENAMEDOBJECTS",
+    "\\SESSIONS\\BNOLINKS",
+    "\\WINDOWS",
 ];
 
 pub(super) fn create_directory_object(call: &mut Call<'_>) -> ServiceResult {
@@ -142,15 +170,24 @@ pub(super) fn create_directory_object(call: &mut Call<'_>) -> ServiceResult {
         return Err(Status::OBJECT_NAME_COLLISION);
     }
     call.give_handle(0, object, call.u32(1), attributes.inherit())?;
-    Ok(if new { Status::SUCCESS } else { Status::OBJECT_NAME_EXISTS })
+    Ok(if new {
+        Status::SUCCESS
+    } else {
+        Status::OBJECT_NAME_EXISTS
+    })
 }
 
 pub(super) fn open_directory_object(call: &mut Call<'_>) -> ServiceResult {
     let attributes = ObjectAttributes::of(call, 2)?;
-    let name = attributes.full_name(call.process, call.thread)?.ok_or(Status::OBJECT_NAME_INVALID)?;
+    let name = attributes
+        .full_name(call.process, call.thread)?
+        .ok_or(Status::OBJECT_NAME_INVALID)?;
     let process = call.process;
     let object = if DIRECTORIES.contains(&upcase(&name).as_str()) {
-        process.names.find_or_insert(&name, || Ok(Object::new(&process.dispatcher, Body::Directory, None)))?.0
+        process
+            .names
+            .find_or_insert(&name, || Ok(Object::new(&process.dispatcher, Body::Directory, None)))?
+            .0
     } else {
         process.names.find(&name).ok_or(Status::OBJECT_NAME_NOT_FOUND)?
     };
@@ -167,9 +204,13 @@ fn builtin_link(call: &Call<'_>, name: &str) -> Option<String> {
     if upper == "\\KNOWNDLLS\\KNOWNDLLPATH" {
         return Some("C:\\windows\\system32".to_owned());
     }
-    let drive = ["\\??\\", "\\DOSDEVICES\\", "\\GLOBAL??\\"].iter().find_map(|prefix| upper.strip_prefix(prefix))?;
+    let drive = ["\\??\\", "\\DOSDEVICES\\", "\\GLOBAL??\\"]
+        .iter()
+        .find_map(|prefix| upper.strip_prefix(prefix))?;
     match drive.as_bytes() {
-        [letter, b':'] if call.process.drives.get(char::from(*letter)).is_some() => Some(super::file::device_path(drive)),
+        [letter, b':'] if call.process.drives.get(char::from(*letter)).is_some() => {
+            Some(super::file::device_path(drive))
+        }
         _ => None,
     }
 }
@@ -177,7 +218,9 @@ fn builtin_link(call: &Call<'_>, name: &str) -> Option<String> {
 pub(super) fn create_symbolic_link_object(call: &mut Call<'_>) -> ServiceResult {
     let attributes = ObjectAttributes::of(call, 2)?;
     let target = read_string(call.memory(), call.arg(3))?;
-    let name = attributes.full_name(call.process, call.thread)?.ok_or(Status::OBJECT_NAME_INVALID)?;
+    let name = attributes
+        .full_name(call.process, call.thread)?
+        .ok_or(Status::OBJECT_NAME_INVALID)?;
     let process = call.process;
     let make = || Ok(Object::new(&process.dispatcher, Body::SymbolicLink(target), None));
     let (object, new) = process.names.find_or_insert(&name, make)?;
@@ -190,7 +233,9 @@ pub(super) fn create_symbolic_link_object(call: &mut Call<'_>) -> ServiceResult 
 
 pub(super) fn open_symbolic_link_object(call: &mut Call<'_>) -> ServiceResult {
     let attributes = ObjectAttributes::of(call, 2)?;
-    let name = attributes.full_name(call.process, call.thread)?.ok_or(Status::OBJECT_NAME_INVALID)?;
+    let name = attributes
+        .full_name(call.process, call.thread)?
+        .ok_or(Status::OBJECT_NAME_INVALID)?;
     let object = match (call.process.names.find(&name), builtin_link(call, &name)) {
         (Some(object), _) => object,
         (None, Some(target)) => Object::new(&call.process.dispatcher, Body::SymbolicLink(target), None),
@@ -205,7 +250,9 @@ pub(super) fn open_symbolic_link_object(call: &mut Call<'_>) -> ServiceResult {
 
 pub(super) fn query_symbolic_link_object(call: &mut Call<'_>) -> ServiceResult {
     let object = call.object(0)?;
-    let Body::SymbolicLink(target) = &object.body else { return Err(Status::OBJECT_TYPE_MISMATCH) };
+    let Body::SymbolicLink(target) = &object.body else {
+        return Err(Status::OBJECT_TYPE_MISMATCH);
+    };
     let memory = call.memory();
     let text = utf16_bytes(target);
     let room: u16 = memory.get(call.arg(1) + 2)?;
@@ -224,5 +271,9 @@ pub(super) fn query_symbolic_link_object(call: &mut Call<'_>) -> ServiceResult {
 
 pub(super) fn compare_objects(call: &mut Call<'_>) -> ServiceResult {
     const NOT_SAME_OBJECT: Status = Status(0xc000_01ac);
-    if Arc::ptr_eq(&call.object(0)?, &call.object(1)?) { Ok(Status::SUCCESS) } else { Err(NOT_SAME_OBJECT) }
+    if Arc::ptr_eq(&call.object(0)?, &call.object(1)?) {
+        Ok(Status::SUCCESS)
+    } else {
+        Err(NOT_SAME_OBJECT)
+    }
 }

@@ -35,7 +35,13 @@ impl ChildProcess {
     /// A child that waits at the other end of `channel`.
     #[must_use]
     pub fn new(id: u32, host_id: u32, channel: UnixStream) -> Self {
-        Self { id, host_id, channel, resumed: Mutex::new(false), exit_code: OnceLock::new() }
+        Self {
+            id,
+            host_id,
+            channel,
+            resumed: Mutex::new(false),
+            exit_code: OnceLock::new(),
+        }
     }
 
     /// Its exit status, once it ended.
@@ -58,7 +64,9 @@ impl ChildProcess {
 
     fn terminate(&self, code: u32) {
         let _ = self.exit_code.set(code);
-        let pid = i32::try_from(self.host_id).ok().and_then(rustix::process::Pid::from_raw);
+        let pid = i32::try_from(self.host_id)
+            .ok()
+            .and_then(rustix::process::Pid::from_raw);
         if let Some(pid) = pid {
             // It may have ended by itself; it stays a zombie until it is watched, so the id is still its own.
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
@@ -69,7 +77,10 @@ impl ChildProcess {
     pub(super) fn watch(&self, mut host: std::process::Child) {
         let ended = host.wait();
         let mut left = [0; 4];
-        let code = match (self.channel.set_nonblocking(true), (&self.channel).read_exact(&mut left)) {
+        let code = match (
+            self.channel.set_nonblocking(true),
+            (&self.channel).read_exact(&mut left),
+        ) {
             (Ok(()), Ok(())) => u32::from_le_bytes(left),
             _ => match ended.as_ref().map(|status| (status.code(), status.signal())) {
                 Ok((Some(code), _)) => code.cast_unsigned(),
@@ -145,7 +156,9 @@ pub(super) fn open_process(call: &mut Call<'_>) -> ServiceResult {
 
 /// The classes that `NtSetInformationProcess` takes without effect on the host: error mode, priority, boost, affinity,
 /// handle tracing, execute flags, I/O and page priority, mitigation and others that no program can read back here.
-pub(super) const SET_CLASSES: &[u32] = &[1, 5, 12, 18, 21, 22, 33, 34, 39, 49, 53, 63, 71, 77, 85, 91, 93, 108, 112];
+pub(super) const SET_CLASSES: &[u32] = &[
+    1, 5, 12, 18, 21, 22, 33, 34, 39, 49, 53, 63, 71, 77, 85, 91, 93, 108, 112,
+];
 
 pub(super) fn set_information_process(call: &mut Call<'_>) -> ServiceResult {
     match call.u32(1) {

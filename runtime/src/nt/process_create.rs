@@ -37,7 +37,11 @@ impl Parameters<'_> {
         if buffer == 0 {
             return Ok(String::new());
         }
-        Ok(String::from_utf16_lossy(&self.memory.read_units(buffer.wrapping_add(self.base), usize::from(length) / 2)?))
+        Ok(String::from_utf16_lossy(
+            &self
+                .memory
+                .read_units(buffer.wrapping_add(self.base), usize::from(length) / 2)?,
+        ))
     }
 
     fn environment(&self) -> Result<Vec<(String, String)>, Status> {
@@ -104,7 +108,9 @@ fn read_attributes(memory: &dyn Memory, list: u64) -> Result<Attributes, Status>
 
 /// One of the standard streams for the child.
 fn stream(call: &Call<'_>, handle: u64) -> Result<Stdio, Status> {
-    let Ok(object) = call.process.object(call.thread, handle) else { return Ok(Stdio::null()) };
+    let Ok(object) = call.process.object(call.thread, handle) else {
+        return Ok(Stdio::null());
+    };
     match &object.body {
         Body::File(file) => Ok(file.for_child()?.map_or_else(Stdio::null, Stdio::from)),
         _ => Ok(Stdio::null()),
@@ -119,8 +125,16 @@ pub(super) fn create_user_process(call: &mut Call<'_>) -> ServiceResult {
     let attributes = read_attributes(memory, call.arg(10))?;
     let address = call.arg(8);
     let flags: u32 = memory.get(address + 8)?;
-    let parameters = Parameters { memory, address, base: if flags & NORMALIZED == 0 { address } else { 0 } };
-    let program = attributes.image.strip_prefix("\\??\\").unwrap_or(&attributes.image).to_owned();
+    let parameters = Parameters {
+        memory,
+        address,
+        base: if flags & NORMALIZED == 0 { address } else { 0 },
+    };
+    let program = attributes
+        .image
+        .strip_prefix("\\??\\")
+        .unwrap_or(&attributes.image)
+        .to_owned();
     let file = super::file::open_program(call, &attributes.image)?;
     let headers = ImageHeaders::parse(&file).map_err(|error| Status::from(&error))?;
     let payload = Payload {
@@ -135,13 +149,24 @@ pub(super) fn create_user_process(call: &mut Call<'_>) -> ServiceResult {
     for offset in [0x20, 0x28, 0x30] {
         streams.push(stream(call, memory.get(address + offset)?)?);
     }
-    let Ok(streams) = <[Stdio; 3]>::try_from(streams) else { return Err(Status::INTERNAL_ERROR) };
+    let Ok(streams) = <[Stdio; 3]>::try_from(streams) else {
+        return Err(Status::INTERNAL_ERROR);
+    };
     let process = crate::start::running().ok_or(Status::NOT_SUPPORTED)?;
     let (host, channel) = spawn(&payload, streams)?;
     let id = host.id().wrapping_mul(4);
     let child = Arc::new(ChildProcess::new(id, host.id(), channel));
-    let over = || Some(Sync::Event { manual: true, signalled: false });
-    let object = Object::new(&process.dispatcher, Body::Process(ProcessObject::child(id, Arc::clone(&child))), over());
+    let over = || {
+        Some(Sync::Event {
+            manual: true,
+            signalled: false,
+        })
+    };
+    let object = Object::new(
+        &process.dispatcher,
+        Body::Process(ProcessObject::child(id, Arc::clone(&child))),
+        over(),
+    );
     let thread = Object::new(&process.dispatcher, Body::ChildThread(Arc::clone(&child)), over());
     let (watched, its_thread) = (Arc::clone(&object), Arc::clone(&thread));
     crate::arch::start_helper_thread("child", move || {
@@ -158,7 +183,10 @@ pub(super) fn create_user_process(call: &mut Call<'_>) -> ServiceResult {
     }
     if attributes.image_information != 0 {
         let bytes = file.metadata().map_or(0, |metadata| metadata.len());
-        memory.write(attributes.image_information, &image_information(&headers, headers.image_base, bytes))?;
+        memory.write(
+            attributes.image_information,
+            &image_information(&headers, headers.image_base, bytes),
+        )?;
     }
     call.give_handle(0, object, call.u32(2), process_attributes.inherit())?;
     call.give_handle(1, thread, call.u32(3), thread_attributes.inherit())?;

@@ -102,9 +102,20 @@ pub struct Process {
 impl Process {
     /// A process with no program yet.
     #[must_use]
-    pub fn new(id: u32, host: Host, pages: Box<dyn Pages>, drives: Drives, registry: Registry, flavor: Flavor, log: Log) -> Self {
+    pub fn new(
+        id: u32,
+        host: Host,
+        pages: Box<dyn Pages>,
+        drives: Drives,
+        registry: Registry,
+        flavor: Flavor,
+        log: Log,
+    ) -> Self {
         let dispatcher = Arc::new(Dispatcher::default());
-        let sync = Sync::Event { manual: true, signalled: false };
+        let sync = Sync::Event {
+            manual: true,
+            signalled: false,
+        };
         let object = Object::new(&dispatcher, Body::Process(ProcessObject::own(id)), Some(sync));
         Self {
             id,
@@ -142,7 +153,10 @@ impl Process {
     /// Notes a thread that will run.
     pub fn add_thread(&self, thread: Arc<Thread>) -> Arc<Object> {
         let id = thread.id;
-        let sync = Sync::Event { manual: true, signalled: false };
+        let sync = Sync::Event {
+            manual: true,
+            signalled: false,
+        };
         let object = Object::new(&self.dispatcher, Body::Thread(thread), Some(sync));
         self.threads().insert(id, Arc::clone(&object));
         object

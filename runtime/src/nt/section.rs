@@ -54,12 +54,20 @@ pub fn image_information(headers: &ImageHeaders, base: u64, file_bytes: u64) -> 
 pub(super) fn create_section(call: &mut Call<'_>) -> ServiceResult {
     let attributes = ObjectAttributes::of(call, 2)?;
     let (protection, kind, file) = (protect::check(call.u32(4))?, call.u32(5), call.arg(6));
-    let asked: u64 = if call.arg(3) == 0 { 0 } else { call.memory().get(call.arg(3))? };
+    let asked: u64 = if call.arg(3) == 0 {
+        0
+    } else {
+        call.memory().get(call.arg(3))?
+    };
     if asked > MAX_SECTION_BYTES {
         return Err(Status::SECTION_TOO_BIG);
     }
     let make = || -> Result<Arc<Object>, Status> {
-        let section = if file == 0 { anonymous(asked, kind)? } else { of_file(call, asked, protection, kind)? };
+        let section = if file == 0 {
+            anonymous(asked, kind)?
+        } else {
+            of_file(call, asked, protection, kind)?
+        };
         Ok(Object::new(&call.process.dispatcher, Body::Section(section), None))
     };
     let (object, new) = match attributes.full_name(call.process, call.thread)? {
@@ -70,29 +78,50 @@ pub(super) fn create_section(call: &mut Call<'_>) -> ServiceResult {
         return Err(Status::OBJECT_NAME_COLLISION);
     }
     call.give_handle(0, object, call.u32(1), attributes.inherit())?;
-    Ok(if new { Status::SUCCESS } else { Status::OBJECT_NAME_EXISTS })
+    Ok(if new {
+        Status::SUCCESS
+    } else {
+        Status::OBJECT_NAME_EXISTS
+    })
 }
 
 fn anonymous(size: u64, attributes: u32) -> Result<Section, Status> {
     if size == 0 || attributes & SEC_IMAGE != 0 {
         return Err(Status::INVALID_PARAMETER);
     }
-    let file = File::from(rustix::fs::memfd_create("vodka-section", rustix::fs::MemfdFlags::CLOEXEC)?);
+    let file = File::from(rustix::fs::memfd_create(
+        "vodka-section",
+        rustix::fs::MemfdFlags::CLOEXEC,
+    )?);
     file.set_len(size.next_multiple_of(PAGE))?;
-    Ok(Section { file, image: None, size: size.next_multiple_of(PAGE), attributes, path: Arc::from("") })
+    Ok(Section {
+        file,
+        image: None,
+        size: size.next_multiple_of(PAGE),
+        attributes,
+        path: Arc::from(""),
+    })
 }
 
 fn of_file(call: &Call<'_>, asked: u64, protection: u32, attributes: u32) -> Result<Section, Status> {
     const INVALID_FILE_FOR_SECTION: Status = Status(0xc000_0020);
     let object = call.object(6)?;
-    let Body::File(of) = &object.body else { return Err(Status::OBJECT_TYPE_MISMATCH) };
+    let Body::File(of) = &object.body else {
+        return Err(Status::OBJECT_TYPE_MISMATCH);
+    };
     let file = of.host_file().ok_or(INVALID_FILE_FOR_SECTION)?.try_clone()?;
     let path = Arc::from(of.path.strip_prefix("\\??\\").unwrap_or(&of.path));
     let length = file.metadata()?.len();
     if attributes & SEC_IMAGE != 0 {
         let headers = ImageHeaders::parse(&file).map_err(|error| Status::from(&error))?;
         let size = headers.image_bytes.into();
-        return Ok(Section { file, image: Some(headers), size, attributes, path });
+        return Ok(Section {
+            file,
+            image: Some(headers),
+            size,
+            attributes,
+            path,
+        });
     }
     if length == 0 && asked == 0 {
         return Err(Status::MAPPED_FILE_SIZE_ZERO);
@@ -104,12 +133,20 @@ fn of_file(call: &Call<'_>, asked: u64, protection: u32, attributes: u32) -> Res
         file.set_len(asked)?;
     }
     let size = if asked == 0 { length } else { asked };
-    Ok(Section { file, image: None, size, attributes, path })
+    Ok(Section {
+        file,
+        image: None,
+        size,
+        attributes,
+        path,
+    })
 }
 
 pub(super) fn open_section(call: &mut Call<'_>) -> ServiceResult {
     let attributes = ObjectAttributes::of(call, 2)?;
-    let name = attributes.full_name(call.process, call.thread)?.ok_or(Status::OBJECT_NAME_INVALID)?;
+    let name = attributes
+        .full_name(call.process, call.thread)?
+        .ok_or(Status::OBJECT_NAME_INVALID)?;
     let object = call.process.names.find(&name).ok_or(Status::OBJECT_NAME_NOT_FOUND)?;
     if !matches!(object.body, Body::Section(_)) {
         return Err(Status::OBJECT_TYPE_MISMATCH);
@@ -130,9 +167,20 @@ struct View {
 fn map(call: &Call<'_>, section: &Section, view: &View) -> Result<(u64, u64, Status), Status> {
     let process = call.process;
     if let Some(headers) = &section.image {
-        let mapped = map_image(&process.space, call.memory(), &section.file, headers, &section.path, process.host.move_images)
-            .map_err(|error| Status::from(&error))?;
-        let status = if mapped.relocated { Status::IMAGE_NOT_AT_BASE } else { Status::SUCCESS };
+        let mapped = map_image(
+            &process.space,
+            call.memory(),
+            &section.file,
+            headers,
+            &section.path,
+            process.host.move_images,
+        )
+        .map_err(|error| Status::from(&error))?;
+        let status = if mapped.relocated {
+            Status::IMAGE_NOT_AT_BASE
+        } else {
+            Status::SUCCESS
+        };
         return Ok((mapped.base, headers.image_bytes.into(), status));
     }
     if !view.offset.is_multiple_of(super::memory::GRANULARITY) {
@@ -145,10 +193,19 @@ fn map(call: &Call<'_>, section: &Section, view: &View) -> Result<(u64, u64, Sta
         return Err(Status::INVALID_PARAMETER);
     }
     let size = wanted.next_multiple_of(PAGE);
-    let base = process.space.reserve(view.place, size, Kind::Mapped, view.protection, Some(Arc::clone(&section.path)))?;
+    let base = process.space.reserve(
+        view.place,
+        size,
+        Kind::Mapped,
+        view.protection,
+        Some(Arc::clone(&section.path)),
+    )?;
     let copies = view.protection & (protect::WRITECOPY | protect::EXECUTE_WRITECOPY) != 0;
     let sharing = if copies { Sharing::Private } else { Sharing::Shared };
-    if let Err(status) = process.space.map_file(base, size, section.file.as_fd(), view.offset, view.protection, sharing) {
+    if let Err(status) = process
+        .space
+        .map_file(base, size, section.file.as_fd(), view.offset, view.protection, sharing)
+    {
         // The region is ours and whole.
         let _ = process.space.unmap(base);
         return Err(status);
@@ -158,13 +215,27 @@ fn map(call: &Call<'_>, section: &Section, view: &View) -> Result<(u64, u64, Sta
 
 fn map_section(call: &mut Call<'_>, base_at: usize, offset_at: usize, size_at: usize, view: View) -> ServiceResult {
     let object = call.object(0)?;
-    let Body::Section(section) = &object.body else { return Err(Status::OBJECT_TYPE_MISMATCH) };
+    let Body::Section(section) = &object.body else {
+        return Err(Status::OBJECT_TYPE_MISMATCH);
+    };
     if !Arc::ptr_eq(&call.object(1)?, &call.process.object) {
         return Err(Status::NOT_SUPPORTED);
     }
-    let place = if view.base == 0 { view.place } else { Place::At(view.base & !(super::memory::GRANULARITY - 1)) };
+    let place = if view.base == 0 {
+        view.place
+    } else {
+        Place::At(view.base & !(super::memory::GRANULARITY - 1))
+    };
     let protection = protect::check(view.protection)?;
-    let (base, size, status) = map(call, section, &View { place, protection, ..view })?;
+    let (base, size, status) = map(
+        call,
+        section,
+        &View {
+            place,
+            protection,
+            ..view
+        },
+    )?;
     let memory = call.memory();
     memory.put(call.arg(base_at), base)?;
     memory.put_optional(call.arg(offset_at), view.offset)?;
@@ -172,22 +243,55 @@ fn map_section(call: &mut Call<'_>, base_at: usize, offset_at: usize, size_at: u
     Ok(status)
 }
 
-fn view_arguments(call: &Call<'_>, base_at: usize, offset_at: usize, size_at: usize) -> Result<(u64, u64, u64), Status> {
+fn view_arguments(
+    call: &Call<'_>,
+    base_at: usize,
+    offset_at: usize,
+    size_at: usize,
+) -> Result<(u64, u64, u64), Status> {
     let memory = call.memory();
-    let offset = if call.arg(offset_at) == 0 { 0 } else { memory.get(call.arg(offset_at))? };
+    let offset = if call.arg(offset_at) == 0 {
+        0
+    } else {
+        memory.get(call.arg(offset_at))?
+    };
     Ok((memory.get(call.arg(base_at))?, offset, memory.get(call.arg(size_at))?))
 }
 
 pub(super) fn map_view_of_section(call: &mut Call<'_>) -> ServiceResult {
     let (base, offset, size) = view_arguments(call, 2, 5, 6)?;
     let place = if call.arg(3) == 0 { Place::High } else { Place::Low };
-    map_section(call, 2, 5, 6, View { base, offset, size, protection: call.u32(9), place })
+    map_section(
+        call,
+        2,
+        5,
+        6,
+        View {
+            base,
+            offset,
+            size,
+            protection: call.u32(9),
+            place,
+        },
+    )
 }
 
 pub(super) fn map_view_of_section_ex(call: &mut Call<'_>) -> ServiceResult {
     let (base, offset, size) = view_arguments(call, 2, 3, 4)?;
     let place = super::memory::services::extended_place(call, call.arg(7), call.u32(8))?;
-    map_section(call, 2, 3, 4, View { base, offset, size, protection: call.u32(6), place })
+    map_section(
+        call,
+        2,
+        3,
+        4,
+        View {
+            base,
+            offset,
+            size,
+            protection: call.u32(6),
+            place,
+        },
+    )
 }
 
 pub(super) fn unmap_view_of_section(call: &mut Call<'_>) -> ServiceResult {
@@ -200,11 +304,15 @@ pub(super) fn unmap_view_of_section(call: &mut Call<'_>) -> ServiceResult {
 
 pub(super) fn query_section(call: &mut Call<'_>) -> ServiceResult {
     let object = call.object(0)?;
-    let Body::Section(section) = &object.body else { return Err(Status::OBJECT_TYPE_MISMATCH) };
+    let Body::Section(section) = &object.body else {
+        return Err(Status::OBJECT_TYPE_MISMATCH);
+    };
     match (call.u32(1), &section.image) {
         (0, _) => {
             // BaseAddress, AllocationAttributes, MaximumSize.
-            let answer = [0, u64::from(section.attributes & !SEC_RESERVE), section.size].map(u64::to_le_bytes).concat();
+            let answer = [0, u64::from(section.attributes & !SEC_RESERVE), section.size]
+                .map(u64::to_le_bytes)
+                .concat();
             call.answer(2, Some(4), &answer)
         }
         (1, Some(headers)) => {
@@ -218,7 +326,9 @@ pub(super) fn query_section(call: &mut Call<'_>) -> ServiceResult {
 
 pub(super) fn extend_section(call: &mut Call<'_>) -> ServiceResult {
     let object = call.object(0)?;
-    let Body::Section(section) = &object.body else { return Err(Status::OBJECT_TYPE_MISMATCH) };
+    let Body::Section(section) = &object.body else {
+        return Err(Status::OBJECT_TYPE_MISMATCH);
+    };
     let asked: u64 = call.memory().get(call.arg(1))?;
     if asked <= section.size {
         call.memory().put(call.arg(1), section.size)?;
@@ -229,8 +339,18 @@ pub(super) fn extend_section(call: &mut Call<'_>) -> ServiceResult {
 
 pub(super) fn are_mapped_files_the_same(call: &mut Call<'_>) -> ServiceResult {
     const INVALID_ADDRESS: Status = Status(0xc000_0141);
-    let name = |address| call.process.space.name_at(address).map(|(_, name)| name).ok_or(INVALID_ADDRESS);
+    let name = |address| {
+        call.process
+            .space
+            .name_at(address)
+            .map(|(_, name)| name)
+            .ok_or(INVALID_ADDRESS)
+    };
     let (one, other) = (name(call.arg(0))?, name(call.arg(1))?);
     let same = !one.is_empty() && crate::object::upcase(&one) == crate::object::upcase(&other);
-    if same { Ok(Status::SUCCESS) } else { Err(Status::NOT_SAME_DEVICE) }
+    if same {
+        Ok(Status::SUCCESS)
+    } else {
+        Err(Status::NOT_SAME_DEVICE)
+    }
 }

@@ -15,7 +15,9 @@ pub(super) fn read_string(memory: &dyn Memory, address: u64) -> Result<String, S
     if !length.is_multiple_of(2) {
         return Err(Status::OBJECT_NAME_INVALID);
     }
-    Ok(String::from_utf16_lossy(&memory.read_units(buffer, usize::from(length) / 2)?))
+    Ok(String::from_utf16_lossy(
+        &memory.read_units(buffer, usize::from(length) / 2)?,
+    ))
 }
 
 /// Little-endian UTF-16.
@@ -61,7 +63,11 @@ impl ObjectAttributes {
         let root = memory.get(address + 8)?;
         let name = memory.get_pointer(address + 16)?;
         let flags = memory.get(address + 24)?;
-        let name = if name == 0 { None } else { Some(read_string(memory, name)?) };
+        let name = if name == 0 {
+            None
+        } else {
+            Some(read_string(memory, name)?)
+        };
         Ok(Self { root, name, flags })
     }
 
@@ -75,9 +81,15 @@ impl ObjectAttributes {
 
     /// The full name in the object namespace, or nothing for an unnamed object.
     pub(super) fn full_name(&self, process: &Process, thread: &Thread) -> Result<Option<String>, Status> {
-        let Some(name) = self.name.as_deref().filter(|name| !name.is_empty()) else { return Ok(None) };
+        let Some(name) = self.name.as_deref().filter(|name| !name.is_empty()) else {
+            return Ok(None);
+        };
         if self.root == 0 {
-            return if name.starts_with('\\') { Ok(Some(name.to_owned())) } else { Err(Status::OBJECT_PATH_SYNTAX_BAD) };
+            return if name.starts_with('\\') {
+                Ok(Some(name.to_owned()))
+            } else {
+                Err(Status::OBJECT_PATH_SYNTAX_BAD)
+            };
         }
         let root = process.object(thread, self.root)?;
         match (&root.body, root.name()) {

@@ -30,13 +30,19 @@ pub(super) fn create(call: &mut Call<'_>, body: fn() -> Body, state: Sync) -> Se
         }
     };
     call.give_handle(0, object, access, attributes.inherit())?;
-    Ok(if new { Status::SUCCESS } else { Status::OBJECT_NAME_EXISTS })
+    Ok(if new {
+        Status::SUCCESS
+    } else {
+        Status::OBJECT_NAME_EXISTS
+    })
 }
 
 /// Opens the named object of this kind.
 fn open(call: &mut Call<'_>, body: &Body) -> ServiceResult {
     let attributes = ObjectAttributes::of(call, 2)?;
-    let name = attributes.full_name(call.process, call.thread)?.ok_or(Status::OBJECT_PATH_SYNTAX_BAD)?;
+    let name = attributes
+        .full_name(call.process, call.thread)?
+        .ok_or(Status::OBJECT_PATH_SYNTAX_BAD)?;
     let object = call.process.names.find(&name).ok_or(Status::OBJECT_NAME_NOT_FOUND)?;
     if std::mem::discriminant(&object.body) != std::mem::discriminant(body) {
         return Err(Status::OBJECT_TYPE_MISMATCH);
@@ -51,7 +57,10 @@ pub(super) fn create_event(call: &mut Call<'_>) -> ServiceResult {
         1 => false,
         _ => return Err(Status::INVALID_PARAMETER),
     };
-    let state = Sync::Event { manual, signalled: call.bool(4) };
+    let state = Sync::Event {
+        manual,
+        signalled: call.bool(4),
+    };
     create(call, || Body::Event, state)
 }
 
@@ -103,7 +112,9 @@ pub(super) fn query_event(call: &mut Call<'_>) -> ServiceResult {
     }
     match call.process.dispatcher.peek(sync, &*call.process.host.clock)? {
         Sync::Event { manual, signalled } => {
-            let answer = [u32::from(!manual), u32::from(signalled)].map(u32::to_le_bytes).concat();
+            let answer = [u32::from(!manual), u32::from(signalled)]
+                .map(u32::to_le_bytes)
+                .concat();
             call.answer(2, Some(4), &answer)
         }
         _ => Err(Status::OBJECT_TYPE_MISMATCH),
@@ -130,7 +141,10 @@ pub(super) fn release_semaphore(call: &mut Call<'_>) -> ServiceResult {
     }
     let before = call.process.dispatcher.update(sync_of(&object)?, |state| match state {
         Sync::Semaphore { count, limit } => {
-            let after = count.checked_add(by).filter(|after| after <= limit).ok_or(Status::SEMAPHORE_LIMIT_EXCEEDED)?;
+            let after = count
+                .checked_add(by)
+                .filter(|after| after <= limit)
+                .ok_or(Status::SEMAPHORE_LIMIT_EXCEEDED)?;
             Ok(std::mem::replace(count, after))
         }
         _ => Err(Status::OBJECT_TYPE_MISMATCH),
@@ -147,7 +161,11 @@ pub(super) fn query_semaphore(call: &mut Call<'_>) -> ServiceResult {
     if call.u32(3) != 8 {
         return Err(Status::INFO_LENGTH_MISMATCH);
     }
-    match call.process.dispatcher.peek(sync_of(&object)?, &*call.process.host.clock)? {
+    match call
+        .process
+        .dispatcher
+        .peek(sync_of(&object)?, &*call.process.host.clock)?
+    {
         Sync::Semaphore { count, limit } => call.answer(2, Some(4), &[count, limit].map(i32::to_le_bytes).concat()),
         _ => Err(Status::OBJECT_TYPE_MISMATCH),
     }
@@ -155,7 +173,14 @@ pub(super) fn query_semaphore(call: &mut Call<'_>) -> ServiceResult {
 
 pub(super) fn create_mutant(call: &mut Call<'_>) -> ServiceResult {
     let owner = call.bool(3).then_some((call.thread.id, 1));
-    create(call, || Body::Mutant, Sync::Mutant { owner, abandoned: false })
+    create(
+        call,
+        || Body::Mutant,
+        Sync::Mutant {
+            owner,
+            abandoned: false,
+        },
+    )
 }
 
 pub(super) fn open_mutant(call: &mut Call<'_>) -> ServiceResult {
@@ -164,7 +189,10 @@ pub(super) fn open_mutant(call: &mut Call<'_>) -> ServiceResult {
 
 pub(super) fn release_mutant(call: &mut Call<'_>) -> ServiceResult {
     let object = call.object(0)?;
-    let before = call.process.dispatcher.release_mutant(sync_of(&object)?, call.thread.id)?;
+    let before = call
+        .process
+        .dispatcher
+        .release_mutant(sync_of(&object)?, call.thread.id)?;
     call.memory().put_optional(call.arg(1), before)?;
     Ok(Status::SUCCESS)
 }
@@ -174,7 +202,11 @@ pub(super) fn query_mutant(call: &mut Call<'_>) -> ServiceResult {
     if call.u32(1) != 0 {
         return Err(call.unserved_class(call.u32(1)));
     }
-    match call.process.dispatcher.peek(sync_of(&object)?, &*call.process.host.clock)? {
+    match call
+        .process
+        .dispatcher
+        .peek(sync_of(&object)?, &*call.process.host.clock)?
+    {
         Sync::Mutant { owner, abandoned } => {
             let count = 1i32.wrapping_sub_unsigned(owner.map_or(0, |(_, depth)| depth));
             let mine = owner.is_some_and(|(thread, _)| thread == call.thread.id);
@@ -192,7 +224,16 @@ pub(super) fn create_timer(call: &mut Call<'_>) -> ServiceResult {
         1 => false,
         _ => return Err(Status::INVALID_PARAMETER),
     };
-    create(call, || Body::Timer, Sync::Timer { manual, signalled: false, due: None, period: 0 })
+    create(
+        call,
+        || Body::Timer,
+        Sync::Timer {
+            manual,
+            signalled: false,
+            due: None,
+            period: 0,
+        },
+    )
 }
 
 pub(super) fn open_timer(call: &mut Call<'_>) -> ServiceResult {
@@ -213,7 +254,9 @@ pub(super) fn set_timer(call: &mut Call<'_>) -> ServiceResult {
     let every = u64::try_from(call.i32(5)).map_err(|_| Status::INVALID_PARAMETER)? * 10_000;
     let object = call.object(0)?;
     let before = call.process.dispatcher.update(sync_of(&object)?, |state| match state {
-        Sync::Timer { signalled, due, period, .. } => {
+        Sync::Timer {
+            signalled, due, period, ..
+        } => {
             let before = *signalled;
             (*signalled, *due, *period) = (false, at, every);
             Ok(before)
@@ -254,13 +297,24 @@ fn keyed(call: &mut Call<'_>, release: bool) -> ServiceResult {
     }
     let timeout = call.timeout(call.arg(3))?;
     // A null handle means the system's own keyed event; each process has one of its own here.
-    let object = if call.arg(0) == 0 { call.process.system_keyed_event()? } else { call.object(0)? };
+    let object = if call.arg(0) == 0 {
+        call.process.system_keyed_event()?
+    } else {
+        call.object(0)?
+    };
     if !matches!(object.body, Body::KeyedEvent) {
         return Err(Status::OBJECT_TYPE_MISMATCH);
     }
     let (thread, alertable, clock) = (call.thread.id, call.bool(2), &*call.process.host.clock);
-    let status = call.process.dispatcher.keyed(thread, sync_of(&object)?, key, release, timeout, alertable, clock);
-    if status == Status::USER_APC { deliver_apc(call, status) } else { Ok(status) }
+    let status = call
+        .process
+        .dispatcher
+        .keyed(thread, sync_of(&object)?, key, release, timeout, alertable, clock);
+    if status == Status::USER_APC {
+        deliver_apc(call, status)
+    } else {
+        Ok(status)
+    }
 }
 
 pub(super) fn wait_for_keyed_event(call: &mut Call<'_>) -> ServiceResult {
@@ -280,8 +334,15 @@ fn wait(call: &mut Call<'_>, objects: &[Arc<Object>], all: bool, timeout: Timeou
             _ => return Err(Status::OBJECT_TYPE_MISMATCH),
         }
     }
-    let status = call.process.dispatcher.wait(call.thread.id, &ids, all, timeout, alertable, &*call.process.host.clock);
-    if status == Status::USER_APC { deliver_apc(call, status) } else { Ok(status) }
+    let status = call
+        .process
+        .dispatcher
+        .wait(call.thread.id, &ids, all, timeout, alertable, &*call.process.host.clock);
+    if status == Status::USER_APC {
+        deliver_apc(call, status)
+    } else {
+        Ok(status)
+    }
 }
 
 pub(super) fn wait_for_single_object(call: &mut Call<'_>) -> ServiceResult {
@@ -340,7 +401,14 @@ pub(super) fn delay_execution(call: &mut Call<'_>) -> ServiceResult {
         std::thread::yield_now();
         return Ok(Status::SUCCESS);
     }
-    let status = call.process.dispatcher.wait(call.thread.id, &[], false, timeout, alertable, &*call.process.host.clock);
+    let status = call.process.dispatcher.wait(
+        call.thread.id,
+        &[],
+        false,
+        timeout,
+        alertable,
+        &*call.process.host.clock,
+    );
     match status {
         Status::USER_APC => deliver_apc(call, status),
         Status::TIMEOUT => Ok(Status::SUCCESS),
@@ -355,7 +423,10 @@ pub(super) fn yield_execution(_call: &mut Call<'_>) -> ServiceResult {
 
 pub(super) fn wait_for_alert_by_thread_id(call: &mut Call<'_>) -> ServiceResult {
     let timeout = call.timeout(call.arg(1))?;
-    Ok(call.process.dispatcher.wait_for_alert(call.thread.id, timeout, &*call.process.host.clock))
+    Ok(call
+        .process
+        .dispatcher
+        .wait_for_alert(call.thread.id, timeout, &*call.process.host.clock))
 }
 
 pub(super) fn alert_thread_by_thread_id(call: &mut Call<'_>) -> ServiceResult {

@@ -71,15 +71,33 @@ impl Fake {
         let lines = Lines::default();
         let log = Log::new(Box::new(lines.clone()), TraceFilter::None);
         let registry = Registry::with_minimum().expect("valid names");
-        let process = Process::new(400, host, Box::<FakePages>::default(), drives, registry, Flavor::None, log);
+        let process = Process::new(
+            400,
+            host,
+            Box::<FakePages>::default(),
+            drives,
+            registry,
+            Flavor::None,
+            log,
+        );
         assert!(process.services.set(ServiceMap::new(&own_numbers())).is_ok());
         let thread = Arc::new(Thread::new(404, 0, 0, false));
         process.add_thread(Arc::clone(&thread));
-        Self { process, thread, lines, clock, drive }
+        Self {
+            process,
+            thread,
+            lines,
+            clock,
+            drive,
+        }
     }
 
     fn outcome(&self, thread: &Arc<Thread>, name: &str, arguments: &[u64]) -> Outcome {
-        let number = own_numbers().iter().find(|service| service.name == name).expect("a service with code").number;
+        let number = own_numbers()
+            .iter()
+            .find(|service| service.name == name)
+            .expect("a service with code")
+            .number;
         let mut registers = [0; 4];
         for (register, argument) in registers.iter_mut().zip(arguments) {
             *register = *argument;
@@ -88,7 +106,11 @@ impl Fake {
             let at = STACK + 0x30 + 8 * (index as u64 - 4);
             self.process.host.memory.put(at, *argument).expect("the stack");
         }
-        serve_call(&self.process, thread, &Frame::with_registers(number.into(), registers, STACK))
+        serve_call(
+            &self.process,
+            thread,
+            &Frame::with_registers(number.into(), registers, STACK),
+        )
     }
 
     fn call(&self, name: &str, arguments: &[u64]) -> Status {
@@ -146,8 +168,15 @@ fn closing_takes_a_handle_away_once() {
     assert_eq!(fake.call("NtSetEvent", &[event, 0]), Status::INVALID_HANDLE);
     let kept = fake.made("NtCreateEvent", &[3, 0, 0, 0]);
     fake.put(RESULT, [0u8, 1]);
-    assert_eq!(fake.call("NtSetInformationObject", &[kept, 4, RESULT, 2]), Status::SUCCESS);
-    assert_eq!(fake.call("NtClose", &[kept]), Status(0xc000_0235), "protected from close");
+    assert_eq!(
+        fake.call("NtSetInformationObject", &[kept, 4, RESULT, 2]),
+        Status::SUCCESS
+    );
+    assert_eq!(
+        fake.call("NtClose", &[kept]),
+        Status(0xc000_0235),
+        "protected from close"
+    );
 }
 
 #[test]
@@ -155,7 +184,10 @@ fn two_handles_of_one_object_compare_as_the_same() {
     let fake = Fake::new();
     let event = fake.made("NtCreateEvent", &[3, 0, 0, 0]);
     let other = fake.made("NtCreateEvent", &[3, 0, 0, 0]);
-    assert_eq!(fake.call("NtDuplicateObject", &[OWN_PROCESS, event, OWN_PROCESS, RESULT, 0, 0, 2]), Status::SUCCESS);
+    assert_eq!(
+        fake.call("NtDuplicateObject", &[OWN_PROCESS, event, OWN_PROCESS, RESULT, 0, 0, 2]),
+        Status::SUCCESS
+    );
     let copy: u64 = fake.get(RESULT);
     assert_ne!(copy, event);
     assert_eq!(fake.call("NtCompareObjects", &[event, copy]), Status::SUCCESS);
@@ -167,18 +199,30 @@ fn two_handles_of_one_object_compare_as_the_same() {
 fn an_event_tells_its_state_before_the_change() {
     let fake = Fake::new();
     let event = fake.made("NtCreateEvent", &[3, 0, 1, 0]);
-    for (service, before) in [("NtSetEvent", 0u32), ("NtSetEvent", 1), ("NtResetEvent", 1), ("NtResetEvent", 0)] {
+    for (service, before) in [
+        ("NtSetEvent", 0u32),
+        ("NtSetEvent", 1),
+        ("NtResetEvent", 1),
+        ("NtResetEvent", 0),
+    ] {
         assert_eq!(fake.call(service, &[event, RESULT]), Status::SUCCESS);
         assert_eq!(fake.get::<u32>(RESULT), before, "{service}");
     }
     fake.call("NtSetEvent", &[event, 0]);
     assert_eq!(fake.call("NtQueryEvent", &[event, 0, RESULT, 8, 0]), Status::SUCCESS);
     assert_eq!(fake.get::<[u32; 2]>(RESULT), [1, 1], "a synchronization event, set");
-    assert_eq!(fake.call("NtQueryEvent", &[event, 0, RESULT, 4, 0]), Status::INFO_LENGTH_MISMATCH);
+    assert_eq!(
+        fake.call("NtQueryEvent", &[event, 0, RESULT, 4, 0]),
+        Status::INFO_LENGTH_MISMATCH
+    );
     assert_eq!(fake.call("NtClearEvent", &[event]), Status::SUCCESS);
     fake.put(POLL, 0i64);
     assert_eq!(fake.call("NtWaitForSingleObject", &[event, 0, POLL]), Status::TIMEOUT);
-    assert_eq!(fake.call("NtSetEvent", &[event, 8]), Status::ACCESS_VIOLATION, "an unwritable result");
+    assert_eq!(
+        fake.call("NtSetEvent", &[event, 8]),
+        Status::ACCESS_VIOLATION,
+        "an unwritable result"
+    );
     let semaphore = fake.made("NtCreateSemaphore", &[3, 0, 0, 1]);
     assert_eq!(fake.call("NtSetEvent", &[semaphore, 0]), Status::OBJECT_TYPE_MISMATCH);
 }
@@ -192,7 +236,9 @@ fn a_pulse_releases_those_who_wait_and_nobody_later() {
     let waited = std::thread::scope(|scope| {
         let waiter = scope.spawn(|| {
             let forever = crate::object::Timeout::Forever;
-            process.dispatcher.wait(999, &[sync], false, forever, false, &*process.host.clock)
+            process
+                .dispatcher
+                .wait(999, &[sync], false, forever, false, &*process.host.clock)
         });
         // The waiter is there once somebody is registered: a pulse before that would be lost, as documented.
         while process.dispatcher.waiters(sync) == 0 {
@@ -209,13 +255,28 @@ fn a_pulse_releases_those_who_wait_and_nobody_later() {
 #[test]
 fn a_semaphore_never_exceeds_its_limit() {
     let fake = Fake::new();
-    assert_eq!(fake.call("NtCreateSemaphore", &[RESULT, 3, 0, 3, 2]), Status::INVALID_PARAMETER);
+    assert_eq!(
+        fake.call("NtCreateSemaphore", &[RESULT, 3, 0, 3, 2]),
+        Status::INVALID_PARAMETER
+    );
     let semaphore = fake.made("NtCreateSemaphore", &[3, 0, 1, 3]);
-    assert_eq!(fake.call("NtReleaseSemaphore", &[semaphore, 2, RESULT]), Status::SUCCESS);
+    assert_eq!(
+        fake.call("NtReleaseSemaphore", &[semaphore, 2, RESULT]),
+        Status::SUCCESS
+    );
     assert_eq!(fake.get::<u32>(RESULT), 1);
-    assert_eq!(fake.call("NtReleaseSemaphore", &[semaphore, 1, 0]), Status::SEMAPHORE_LIMIT_EXCEEDED);
-    assert_eq!(fake.call("NtReleaseSemaphore", &[semaphore, 0, 0]), Status::INVALID_PARAMETER);
-    assert_eq!(fake.call("NtQuerySemaphore", &[semaphore, 0, RESULT, 8, 0]), Status::SUCCESS);
+    assert_eq!(
+        fake.call("NtReleaseSemaphore", &[semaphore, 1, 0]),
+        Status::SEMAPHORE_LIMIT_EXCEEDED
+    );
+    assert_eq!(
+        fake.call("NtReleaseSemaphore", &[semaphore, 0, 0]),
+        Status::INVALID_PARAMETER
+    );
+    assert_eq!(
+        fake.call("NtQuerySemaphore", &[semaphore, 0, RESULT, 8, 0]),
+        Status::SUCCESS
+    );
     assert_eq!(fake.get::<[u32; 2]>(RESULT), [3, 3]);
     fake.put(POLL, 0i64);
     for expected in [Status::SUCCESS, Status::SUCCESS, Status::SUCCESS, Status::TIMEOUT] {
@@ -228,7 +289,11 @@ fn a_mutant_is_released_only_by_its_owner() {
     let fake = Fake::new();
     let mutant = fake.made("NtCreateMutant", &[3, 0, 1]);
     fake.put(POLL, 0i64);
-    assert_eq!(fake.call("NtWaitForSingleObject", &[mutant, 0, POLL]), Status::SUCCESS, "again by its owner");
+    assert_eq!(
+        fake.call("NtWaitForSingleObject", &[mutant, 0, POLL]),
+        Status::SUCCESS,
+        "again by its owner"
+    );
     let other = Arc::new(Thread::new(408, 0, 0, false));
     let by_other = |name, arguments: &[u64]| match fake.outcome(&other, name, arguments) {
         Outcome::Return(value) => Status(u32::try_from(value).expect("a status")),
@@ -243,7 +308,10 @@ fn a_mutant_is_released_only_by_its_owner() {
     assert_eq!(fake.call("NtReleaseMutant", &[mutant, 0]), Status::MUTANT_NOT_OWNED);
     assert_eq!(by_other("NtWaitForSingleObject", &[mutant, 0, POLL]), Status::SUCCESS);
     fake.process.dispatcher.thread_ended(other.id);
-    assert_eq!(fake.call("NtWaitForSingleObject", &[mutant, 0, POLL]), Status::ABANDONED_WAIT_0);
+    assert_eq!(
+        fake.call("NtWaitForSingleObject", &[mutant, 0, POLL]),
+        Status::ABANDONED_WAIT_0
+    );
 }
 
 #[test]
@@ -253,13 +321,30 @@ fn waiting_for_all_takes_all_or_none() {
     let other = fake.made("NtCreateEvent", &[3, 0, 1, 0]);
     fake.put(DATA, [one, other]);
     fake.put(POLL, 0i64);
-    assert_eq!(fake.call("NtWaitForMultipleObjects", &[2, DATA, 0, 0, POLL]), Status::TIMEOUT);
+    assert_eq!(
+        fake.call("NtWaitForMultipleObjects", &[2, DATA, 0, 0, POLL]),
+        Status::TIMEOUT
+    );
     assert_eq!(fake.call("NtSetEvent", &[other, 0]), Status::SUCCESS);
-    assert_eq!(fake.call("NtWaitForMultipleObjects", &[2, DATA, 0, 0, POLL]), Status::SUCCESS, "the first was not taken");
-    assert_eq!(fake.call("NtWaitForMultipleObjects", &[2, DATA, 1, 0, POLL]), Status::TIMEOUT, "now both are");
+    assert_eq!(
+        fake.call("NtWaitForMultipleObjects", &[2, DATA, 0, 0, POLL]),
+        Status::SUCCESS,
+        "the first was not taken"
+    );
+    assert_eq!(
+        fake.call("NtWaitForMultipleObjects", &[2, DATA, 1, 0, POLL]),
+        Status::TIMEOUT,
+        "now both are"
+    );
     assert_eq!(fake.call("NtSetEvent", &[other, 0]), Status::SUCCESS);
-    assert_eq!(fake.call("NtWaitForMultipleObjects", &[2, DATA, 1, 0, POLL]), Status::WAIT_1);
-    assert_eq!(fake.call("NtWaitForMultipleObjects", &[65, DATA, 1, 0, POLL]), Status::INVALID_PARAMETER_1);
+    assert_eq!(
+        fake.call("NtWaitForMultipleObjects", &[2, DATA, 1, 0, POLL]),
+        Status::WAIT_1
+    );
+    assert_eq!(
+        fake.call("NtWaitForMultipleObjects", &[65, DATA, 1, 0, POLL]),
+        Status::INVALID_PARAMETER_1
+    );
 }
 
 #[test]
@@ -267,12 +352,19 @@ fn a_timer_fires_when_the_clock_says_so() {
     let fake = Fake::new();
     let timer = fake.made("NtCreateTimer", &[3, 0, 1]);
     fake.put(RESULT, -500i64);
-    assert_eq!(fake.call("NtSetTimer", &[timer, RESULT, 0, 0, 0, 0, 0]), Status::SUCCESS);
+    assert_eq!(
+        fake.call("NtSetTimer", &[timer, RESULT, 0, 0, 0, 0, 0]),
+        Status::SUCCESS
+    );
     fake.put(POLL, 0i64);
     assert_eq!(fake.call("NtWaitForSingleObject", &[timer, 0, POLL]), Status::TIMEOUT);
     fake.clock.advance(500);
     assert_eq!(fake.call("NtWaitForSingleObject", &[timer, 0, POLL]), Status::SUCCESS);
-    assert_eq!(fake.call("NtWaitForSingleObject", &[timer, 0, POLL]), Status::TIMEOUT, "it fires once");
+    assert_eq!(
+        fake.call("NtWaitForSingleObject", &[timer, 0, POLL]),
+        Status::TIMEOUT,
+        "it fires once"
+    );
 }
 
 #[test]
@@ -283,7 +375,11 @@ fn an_alert_by_id_is_kept_until_it_is_waited_for() {
     assert_eq!(fake.call("NtAlertThreadByThreadId", &[404]), Status::SUCCESS);
     assert_eq!(fake.call("NtAlertThreadByThreadId", &[404]), Status::SUCCESS);
     assert_eq!(fake.call("NtWaitForAlertByThreadId", &[0, POLL]), Status::ALERTED);
-    assert_eq!(fake.call("NtWaitForAlertByThreadId", &[0, POLL]), Status::TIMEOUT, "two alerts are one");
+    assert_eq!(
+        fake.call("NtWaitForAlertByThreadId", &[0, POLL]),
+        Status::TIMEOUT,
+        "two alerts are one"
+    );
     assert_eq!(fake.call("NtAlertThreadByThreadId", &[4]), Status::INVALID_CID);
 }
 
@@ -292,17 +388,42 @@ fn completions_come_out_in_the_order_they_went_in() {
     let fake = Fake::new();
     let port = fake.made("NtCreateIoCompletion", &[3, 0, 0]);
     for value in 1..=3u64 {
-        assert_eq!(fake.call("NtSetIoCompletion", &[port, 70 + value, value, 0, 9]), Status::SUCCESS);
+        assert_eq!(
+            fake.call("NtSetIoCompletion", &[port, 70 + value, value, 0, 9]),
+            Status::SUCCESS
+        );
     }
-    assert_eq!(fake.call("NtQueryIoCompletion", &[port, 0, RESULT, 4, 0]), Status::SUCCESS);
+    assert_eq!(
+        fake.call("NtQueryIoCompletion", &[port, 0, RESULT, 4, 0]),
+        Status::SUCCESS
+    );
     assert_eq!(fake.get::<u32>(RESULT), 3);
     fake.put(POLL, 0i64);
     let status_block = RESULT + 0x20;
-    assert_eq!(fake.call("NtRemoveIoCompletion", &[port, RESULT, RESULT + 8, status_block, POLL]), Status::SUCCESS);
-    assert_eq!((fake.get::<[u64; 2]>(RESULT), fake.get::<[u64; 2]>(status_block)), ([71, 1], [0, 9]));
-    assert_eq!(fake.call("NtRemoveIoCompletionEx", &[port, DATA, 8, RESULT, POLL, 0]), Status::SUCCESS);
-    assert_eq!((fake.get::<u32>(RESULT), fake.get::<u64>(DATA), fake.get::<u64>(DATA + 32)), (2, 72, 73));
-    assert_eq!(fake.call("NtRemoveIoCompletionEx", &[port, DATA, 8, RESULT, POLL, 0]), Status::TIMEOUT);
+    assert_eq!(
+        fake.call("NtRemoveIoCompletion", &[port, RESULT, RESULT + 8, status_block, POLL]),
+        Status::SUCCESS
+    );
+    assert_eq!(
+        (fake.get::<[u64; 2]>(RESULT), fake.get::<[u64; 2]>(status_block)),
+        ([71, 1], [0, 9])
+    );
+    assert_eq!(
+        fake.call("NtRemoveIoCompletionEx", &[port, DATA, 8, RESULT, POLL, 0]),
+        Status::SUCCESS
+    );
+    assert_eq!(
+        (
+            fake.get::<u32>(RESULT),
+            fake.get::<u64>(DATA),
+            fake.get::<u64>(DATA + 32)
+        ),
+        (2, 72, 73)
+    );
+    assert_eq!(
+        fake.call("NtRemoveIoCompletionEx", &[port, DATA, 8, RESULT, POLL, 0]),
+        Status::TIMEOUT
+    );
     assert_eq!(fake.get::<u32>(RESULT), 0);
 }
 
@@ -312,10 +433,16 @@ fn clocks_tell_the_hosts_time() {
     assert_eq!(fake.call("NtQuerySystemTime", &[RESULT]), Status::SUCCESS);
     assert_eq!(fake.get::<u64>(RESULT), 1_000_000);
     fake.clock.advance(50_000);
-    assert_eq!(fake.call("NtQueryPerformanceCounter", &[RESULT, RESULT + 8]), Status::SUCCESS);
+    assert_eq!(
+        fake.call("NtQueryPerformanceCounter", &[RESULT, RESULT + 8]),
+        Status::SUCCESS
+    );
     assert_eq!(fake.get::<[u64; 2]>(RESULT), [1_050_000, 10_000_000]);
     assert_eq!(fake.call("NtGetTickCount", &[]), Status(105));
-    assert_eq!(fake.call("NtQueryTimerResolution", &[RESULT, RESULT + 4, RESULT + 8]), Status::SUCCESS);
+    assert_eq!(
+        fake.call("NtQueryTimerResolution", &[RESULT, RESULT + 4, RESULT + 8]),
+        Status::SUCCESS
+    );
     assert_eq!(fake.get::<[u32; 3]>(RESULT), [156_250, 5_000, 10_000]);
     assert_eq!(fake.call("NtQuerySystemTime", &[8]), Status::ACCESS_VIOLATION);
 }
@@ -331,7 +458,19 @@ fn a_displayed_string_reaches_the_log() {
 /// Creates or opens a file of C:.
 fn open(fake: &Fake, path: &str, access: u64, disposition: u64, options: u64) -> Result<u64, Status> {
     let attributes = fake.attributes(path);
-    let arguments = [FakeMemory::BASE, access, attributes, RESULT, 0, 0x80, 7, disposition, options, 0, 0];
+    let arguments = [
+        FakeMemory::BASE,
+        access,
+        attributes,
+        RESULT,
+        0,
+        0x80,
+        7,
+        disposition,
+        options,
+        0,
+        0,
+    ];
     match fake.call("NtCreateFile", &arguments) {
         Status::SUCCESS => Ok(fake.get(FakeMemory::BASE)),
         status => Err(status),
@@ -346,12 +485,21 @@ fn a_flushed_file_is_on_the_disk() {
     let fake = Fake::new();
     let file = open(&fake, "\\??\\C:\\flush.txt", READ_WRITE, 2, SYNCHRONOUS).expect("created");
     fake.put(DATA, *b"contents");
-    assert_eq!(fake.call("NtWriteFile", &[file, 0, 0, 0, RESULT, DATA, 8, 0, 0]), Status::SUCCESS);
+    assert_eq!(
+        fake.call("NtWriteFile", &[file, 0, 0, 0, RESULT, DATA, 8, 0, 0]),
+        Status::SUCCESS
+    );
     assert_eq!(fake.call("NtFlushBuffersFile", &[file, RESULT]), Status::SUCCESS);
     assert_eq!(fake.get::<[u64; 2]>(RESULT), [0, 0]);
-    assert_eq!(std::fs::read(fake.drive.path().join("flush.txt")).expect("there"), b"contents");
+    assert_eq!(
+        std::fs::read(fake.drive.path().join("flush.txt")).expect("there"),
+        b"contents"
+    );
     let event = fake.made("NtCreateEvent", &[3, 0, 0, 0]);
-    assert_eq!(fake.call("NtFlushBuffersFile", &[event, RESULT]), Status::OBJECT_TYPE_MISMATCH);
+    assert_eq!(
+        fake.call("NtFlushBuffersFile", &[event, RESULT]),
+        Status::OBJECT_TYPE_MISMATCH
+    );
 }
 
 #[test]
@@ -359,22 +507,51 @@ fn every_disposition_does_what_it_says() {
     let fake = Fake::new();
     let path = "\\??\\C:\\File.txt";
     let information = || fake.get::<u64>(RESULT + 8);
-    assert_eq!(open(&fake, path, READ_WRITE, 1, 0).err(), Some(Status::OBJECT_NAME_NOT_FOUND));
-    assert_eq!(open(&fake, path, READ_WRITE, 4, 0).err(), Some(Status::OBJECT_NAME_NOT_FOUND));
+    assert_eq!(
+        open(&fake, path, READ_WRITE, 1, 0).err(),
+        Some(Status::OBJECT_NAME_NOT_FOUND)
+    );
+    assert_eq!(
+        open(&fake, path, READ_WRITE, 4, 0).err(),
+        Some(Status::OBJECT_NAME_NOT_FOUND)
+    );
     open(&fake, path, READ_WRITE, 2, 0).expect("created");
     assert_eq!(information(), 2);
-    assert_eq!(open(&fake, path, READ_WRITE, 2, 0).err(), Some(Status::OBJECT_NAME_COLLISION));
+    assert_eq!(
+        open(&fake, path, READ_WRITE, 2, 0).err(),
+        Some(Status::OBJECT_NAME_COLLISION)
+    );
     std::fs::write(fake.drive.path().join("File.txt"), "x").expect("written");
     open(&fake, "\\??\\c:\\fILE.TXT", READ_WRITE, 3, 0).expect("opened in any case");
     assert_eq!(information(), 1);
     open(&fake, path, READ_WRITE, 5, 0).expect("overwritten");
-    assert_eq!((information(), std::fs::metadata(fake.drive.path().join("File.txt")).expect("there").len()), (3, 0));
+    assert_eq!(
+        (
+            information(),
+            std::fs::metadata(fake.drive.path().join("File.txt"))
+                .expect("there")
+                .len()
+        ),
+        (3, 0)
+    );
     assert_eq!(open(&fake, path, READ_WRITE, 1, 1).err(), Some(Status::NOT_A_DIRECTORY));
     open(&fake, "\\??\\C:\\Dir", READ_WRITE, 2, 1).expect("a directory");
-    assert_eq!(open(&fake, "\\??\\C:\\Dir", READ_WRITE, 1, 0x40).err(), Some(Status::FILE_IS_A_DIRECTORY));
-    assert_eq!(open(&fake, "\\??\\C:\\No\\File", READ_WRITE, 2, 0).err(), Some(Status::OBJECT_PATH_NOT_FOUND));
-    assert_eq!(open(&fake, "\\??\\C:\\..\\x", READ_WRITE, 2, 0).err(), Some(Status::OBJECT_NAME_INVALID));
-    assert_eq!(open(&fake, "\\??\\Q:\\x", READ_WRITE, 2, 0).err(), Some(Status::OBJECT_PATH_NOT_FOUND));
+    assert_eq!(
+        open(&fake, "\\??\\C:\\Dir", READ_WRITE, 1, 0x40).err(),
+        Some(Status::FILE_IS_A_DIRECTORY)
+    );
+    assert_eq!(
+        open(&fake, "\\??\\C:\\No\\File", READ_WRITE, 2, 0).err(),
+        Some(Status::OBJECT_PATH_NOT_FOUND)
+    );
+    assert_eq!(
+        open(&fake, "\\??\\C:\\..\\x", READ_WRITE, 2, 0).err(),
+        Some(Status::OBJECT_NAME_INVALID)
+    );
+    assert_eq!(
+        open(&fake, "\\??\\Q:\\x", READ_WRITE, 2, 0).err(),
+        Some(Status::OBJECT_PATH_NOT_FOUND)
+    );
 }
 
 #[test]
@@ -387,7 +564,10 @@ fn a_file_is_renamed_and_deleted_under_its_handle() {
         fake.put(BUFFER, [replace, 0]);
         fake.put(BUFFER + 16, u32::try_from(units.len()).expect("short"));
         fake.process.host.memory.write(BUFFER + 20, &units).expect("inside");
-        fake.call("NtSetInformationFile", &[file, RESULT, BUFFER, 20 + units.len() as u64, 10])
+        fake.call(
+            "NtSetInformationFile",
+            &[file, RESULT, BUFFER, 20 + units.len() as u64, 10],
+        )
     };
     assert_eq!(rename("\\??\\C:\\Taken.txt", 0), Status::OBJECT_NAME_COLLISION);
     assert_eq!(rename("\\??\\C:\\new.txt", 0), Status::SUCCESS);
@@ -395,7 +575,10 @@ fn a_file_is_renamed_and_deleted_under_its_handle() {
     assert_eq!(rename("\\??\\C:\\NEW.txt", 0), Status::SUCCESS, "only the case changes");
     assert!(fake.drive.path().join("NEW.txt").exists());
     fake.put(BUFFER, 1u8);
-    assert_eq!(fake.call("NtSetInformationFile", &[file, RESULT, BUFFER, 1, 13]), Status::SUCCESS);
+    assert_eq!(
+        fake.call("NtSetInformationFile", &[file, RESULT, BUFFER, 1, 13]),
+        Status::SUCCESS
+    );
     assert!(fake.drive.path().join("NEW.txt").exists(), "until the handle is closed");
     assert_eq!(fake.call("NtClose", &[file]), Status::SUCCESS);
     assert!(!fake.drive.path().join("NEW.txt").exists());
@@ -409,16 +592,42 @@ fn a_directory_is_listed_by_pattern_and_to_its_end() {
     }
     let directory = open(&fake, "\\??\\C:\\", 0x10_0001, 1, 0x21).expect("opened");
     let query = |single: u64, pattern: u64, restart: u64| {
-        fake.call("NtQueryDirectoryFile", &[directory, 0, 0, 0, RESULT, BUFFER, BUFFER_BYTES, 12, single, pattern, restart])
+        fake.call(
+            "NtQueryDirectoryFile",
+            &[
+                directory,
+                0,
+                0,
+                0,
+                RESULT,
+                BUFFER,
+                BUFFER_BYTES,
+                12,
+                single,
+                pattern,
+                restart,
+            ],
+        )
     };
     let pattern = fake.text(DATA + 0x800, "*.txt");
     assert_eq!(query(0, pattern, 0), Status::SUCCESS);
     let name = |at: u64| {
         let length: u32 = fake.get(at + 8);
-        String::from_utf16(&fake.process.host.memory.read_units(at + 12, length as usize / 2).expect("inside")).expect("text")
+        String::from_utf16(
+            &fake
+                .process
+                .host
+                .memory
+                .read_units(at + 12, length as usize / 2)
+                .expect("inside"),
+        )
+        .expect("text")
     };
     let next = u64::from(fake.get::<u32>(BUFFER));
-    assert_eq!((name(BUFFER), name(BUFFER + next), fake.get::<u32>(BUFFER + next)), ("A.TXT".into(), "b.txt".into(), 0));
+    assert_eq!(
+        (name(BUFFER), name(BUFFER + next), fake.get::<u32>(BUFFER + next)),
+        ("A.TXT".into(), "b.txt".into(), 0)
+    );
     assert_eq!(query(0, 0, 0), Status::NO_MORE_FILES);
     assert_eq!(query(1, 0, 1), Status::SUCCESS, "from the start, with the same pattern");
     assert_eq!((name(BUFFER), fake.get::<u32>(BUFFER)), ("A.TXT".into(), 0));
@@ -432,15 +641,32 @@ fn a_value_is_cut_or_refused_by_the_room_for_it() {
     assert_eq!(fake.get::<u32>(RESULT), 1, "created");
     let name = fake.text(DATA + 0x800, "Value");
     fake.put(BUFFER, *b"datadata");
-    assert_eq!(fake.call("NtSetValueKey", &[key, name, 0, 3, BUFFER, 8]), Status::SUCCESS);
-    for (room, expected) in [(8, Status::BUFFER_TOO_SMALL), (16, Status::BUFFER_OVERFLOW), (20, Status::SUCCESS)] {
-        assert_eq!(fake.call("NtQueryValueKey", &[key, name, 2, BUFFER, room, RESULT]), expected, "{room}");
+    assert_eq!(
+        fake.call("NtSetValueKey", &[key, name, 0, 3, BUFFER, 8]),
+        Status::SUCCESS
+    );
+    for (room, expected) in [
+        (8, Status::BUFFER_TOO_SMALL),
+        (16, Status::BUFFER_OVERFLOW),
+        (20, Status::SUCCESS),
+    ] {
+        assert_eq!(
+            fake.call("NtQueryValueKey", &[key, name, 2, BUFFER, room, RESULT]),
+            expected,
+            "{room}"
+        );
         assert_eq!(fake.get::<u32>(RESULT), 20);
     }
     assert_eq!(fake.get::<[u8; 8]>(BUFFER + 12), *b"datadata");
     assert_eq!(fake.call("NtDeleteKey", &[key]), Status::SUCCESS);
-    assert_eq!(fake.call("NtQueryValueKey", &[key, name, 2, BUFFER, 20, RESULT]), Status::KEY_DELETED);
-    assert_eq!(fake.call("NtOpenKey", &[FakeMemory::BASE, 1, attributes]), Status::OBJECT_NAME_NOT_FOUND);
+    assert_eq!(
+        fake.call("NtQueryValueKey", &[key, name, 2, BUFFER, 20, RESULT]),
+        Status::KEY_DELETED
+    );
+    assert_eq!(
+        fake.call("NtOpenKey", &[FakeMemory::BASE, 1, attributes]),
+        Status::OBJECT_NAME_NOT_FOUND
+    );
 }
 
 #[test]
@@ -448,7 +674,10 @@ fn memory_is_reserved_committed_and_given_back() {
     let fake = Fake::new();
     let allocate = |base: u64, size: u64, kind: u64, protection: u64| {
         fake.put(RESULT, [base, size]);
-        fake.call("NtAllocateVirtualMemory", &[OWN_PROCESS, RESULT, 0, RESULT + 8, kind, protection])
+        fake.call(
+            "NtAllocateVirtualMemory",
+            &[OWN_PROCESS, RESULT, 0, RESULT + 8, kind, protection],
+        )
     };
     assert_eq!(allocate(0, 0x1_0001, 0x2000, 4), Status::SUCCESS);
     let [base, size]: [u64; 2] = fake.get(RESULT);
@@ -459,7 +688,10 @@ fn memory_is_reserved_committed_and_given_back() {
     assert_eq!(allocate(base, 0x1000, 0x2000, 4), Status::CONFLICTING_ADDRESSES);
     assert_eq!(allocate(0, 0, 0x2000, 4), Status::INVALID_PARAMETER);
     fake.put(RESULT, [base, 0]);
-    assert_eq!(fake.call("NtFreeVirtualMemory", &[OWN_PROCESS, RESULT, RESULT + 8, 0x8000]), Status::SUCCESS);
+    assert_eq!(
+        fake.call("NtFreeVirtualMemory", &[OWN_PROCESS, RESULT, RESULT + 8, 0x8000]),
+        Status::SUCCESS
+    );
     assert_eq!(fake.get::<u64>(RESULT + 8), 0x1_1000);
     assert_eq!(fake.process.space.query(base).state, 0x1_0000);
 }
@@ -468,10 +700,18 @@ fn memory_is_reserved_committed_and_given_back() {
 fn what_is_not_served_says_so_and_is_logged_once() {
     let fake = Fake::new();
     for _ in 0..2 {
-        assert_eq!(fake.call("NtQuerySystemInformation", &[9999, BUFFER, 8, 0]), Status::INVALID_INFO_CLASS);
+        assert_eq!(
+            fake.call("NtQuerySystemInformation", &[9999, BUFFER, 8, 0]),
+            Status::INVALID_INFO_CLASS
+        );
     }
     let log = String::from_utf8(fake.lines.0.lock().expect("written").clone()).expect("text");
-    assert_eq!(log.matches("NtQuerySystemInformation does not serve class 9999").count(), 1, "{log}");
+    assert_eq!(
+        log.matches("NtQuerySystemInformation does not serve class 9999")
+            .count(),
+        1,
+        "{log}"
+    );
     let frame = Frame::with_registers(0xfff, [0; 4], STACK);
     match serve_call(&fake.process, &fake.thread, &frame) {
         Outcome::Return(status) => assert_eq!(status, u64::from(Status::INVALID_SYSTEM_SERVICE.0)),
@@ -487,21 +727,51 @@ fn the_table_lists_exactly_the_classes_that_are_served() {
     let attributes = fake.attributes("\\Registry\\Machine\\Software");
     let key = fake.made("NtOpenKey", &[0xf_003f, attributes]);
     let token = {
-        assert_eq!(fake.call("NtOpenProcessToken", &[OWN_PROCESS, 8, RESULT]), Status::SUCCESS);
+        assert_eq!(
+            fake.call("NtOpenProcessToken", &[OWN_PROCESS, 8, RESULT]),
+            Status::SUCCESS
+        );
         fake.get::<u64>(RESULT)
     };
     let length = BUFFER_BYTES;
     type Arguments = Box<dyn Fn(u64) -> Vec<u64>>;
     let services: [(&str, Arguments); 9] = [
-        ("NtQuerySystemInformation", Box::new(move |class| vec![class, BUFFER, length, 0])),
-        ("NtQueryInformationProcess", Box::new(move |class| vec![OWN_PROCESS, class, BUFFER, length, 0])),
-        ("NtQueryInformationThread", Box::new(move |class| vec![OWN_THREAD, class, BUFFER, length, 0])),
-        ("NtQueryInformationToken", Box::new(move |class| vec![token, class, BUFFER, length, RESULT])),
-        ("NtQueryInformationFile", Box::new(move |class| vec![file, RESULT, BUFFER, length, class])),
-        ("NtQueryVolumeInformationFile", Box::new(move |class| vec![file, RESULT, BUFFER, length, class])),
-        ("NtQueryObject", Box::new(move |class| vec![file, class, BUFFER, length, 0])),
-        ("NtQueryKey", Box::new(move |class| vec![key, class, BUFFER, length, RESULT])),
-        ("NtQueryVirtualMemory", Box::new(move |class| vec![OWN_PROCESS, 0x1_0000, class, BUFFER, length, 0])),
+        (
+            "NtQuerySystemInformation",
+            Box::new(move |class| vec![class, BUFFER, length, 0]),
+        ),
+        (
+            "NtQueryInformationProcess",
+            Box::new(move |class| vec![OWN_PROCESS, class, BUFFER, length, 0]),
+        ),
+        (
+            "NtQueryInformationThread",
+            Box::new(move |class| vec![OWN_THREAD, class, BUFFER, length, 0]),
+        ),
+        (
+            "NtQueryInformationToken",
+            Box::new(move |class| vec![token, class, BUFFER, length, RESULT]),
+        ),
+        (
+            "NtQueryInformationFile",
+            Box::new(move |class| vec![file, RESULT, BUFFER, length, class]),
+        ),
+        (
+            "NtQueryVolumeInformationFile",
+            Box::new(move |class| vec![file, RESULT, BUFFER, length, class]),
+        ),
+        (
+            "NtQueryObject",
+            Box::new(move |class| vec![file, class, BUFFER, length, 0]),
+        ),
+        (
+            "NtQueryKey",
+            Box::new(move |class| vec![key, class, BUFFER, length, RESULT]),
+        ),
+        (
+            "NtQueryVirtualMemory",
+            Box::new(move |class| vec![OWN_PROCESS, 0x1_0000, class, BUFFER, length, 0]),
+        ),
     ];
     for (name, arguments) in services {
         let listed = table::find(name).expect("in the table").classes;
@@ -511,7 +781,10 @@ fn the_table_lists_exactly_the_classes_that_are_served() {
             // Wine's own classes are refused to a program of another flavor.
             let wine_only = class == 1000;
             let class = u32::try_from(class).expect("small");
-            assert!(wine_only || known == listed.contains(&class), "{name} class {class}: {status}");
+            assert!(
+                wine_only || known == listed.contains(&class),
+                "{name} class {class}: {status}"
+            );
         }
     }
 }
@@ -519,7 +792,11 @@ fn the_table_lists_exactly_the_classes_that_are_served() {
 #[test]
 fn an_unreadable_stack_ends_the_call_and_nothing_else() {
     let fake = Fake::new();
-    let number = own_numbers().iter().find(|service| service.name == "NtCreateFile").expect("served").number;
+    let number = own_numbers()
+        .iter()
+        .find(|service| service.name == "NtCreateFile")
+        .expect("served")
+        .number;
     let frame = Frame::with_registers(number.into(), [0; 4], 0x7000_0000);
     match serve_call(&fake.process, &fake.thread, &frame) {
         Outcome::Return(status) => assert_eq!(status, u64::from(Status::ACCESS_VIOLATION.0)),
@@ -531,15 +808,33 @@ fn an_unreadable_stack_ends_the_call_and_nothing_else() {
 #[test]
 fn no_argument_makes_a_service_fail() {
     let fake = Fake::new();
-    let values = [0, 1, 4, 8, 0x7fff_ffff_ffff_ffff, u64::MAX, u64::MAX - 1, DATA, BUFFER, 0xffff_ffff, 0x8000_0000];
+    let values = [
+        0,
+        1,
+        4,
+        8,
+        0x7fff_ffff_ffff_ffff,
+        u64::MAX,
+        u64::MAX - 1,
+        DATA,
+        BUFFER,
+        0xffff_ffff,
+        0x8000_0000,
+    ];
     // Those that may wait for ever are not for this test.
-    let waits = |name: &str| ["Wait", "Delay", "Remove", "KeyedEvent", "Suspend", "Terminate"].iter().any(|part| name.contains(part));
+    let waits = |name: &str| {
+        ["Wait", "Delay", "Remove", "KeyedEvent", "Suspend", "Terminate"]
+            .iter()
+            .any(|part| name.contains(part))
+    };
     let mut random = 1u64;
     for service in own_numbers().iter().filter(|service| !waits(&service.name)) {
         for _ in 0..200 {
             let mut arguments = [0u64; 14];
             for argument in &mut arguments {
-                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                random = random
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407);
                 *argument = values[usize::try_from(random >> 33).expect("31 bits") % values.len()];
             }
             let _ = fake.outcome(&fake.thread, &service.name, &arguments);

@@ -104,7 +104,13 @@ impl Thread {
 ///
 /// # Errors
 /// `NO_MEMORY`, `INVALID_PARAMETER` for a stack beyond 4 GiB.
-pub fn create_thread(process: &Process, entry: u64, stack_bytes: u64, suspended: bool, peb: u64) -> Result<Arc<Object>, Status> {
+pub fn create_thread(
+    process: &Process,
+    entry: u64,
+    stack_bytes: u64,
+    suspended: bool,
+    peb: u64,
+) -> Result<Arc<Object>, Status> {
     let memory = &*process.host.memory;
     let space = &process.space;
     let stack_bytes = stack_bytes.max(MIN_STACK_BYTES);
@@ -192,7 +198,11 @@ pub(super) fn create_thread_ex(call: &mut Call<'_>) -> ServiceResult {
     let process = crate::start::running().ok_or(Status::NOT_SUPPORTED)?;
     let image = process.image.get().ok_or(Status::NOT_SUPPORTED)?;
     let (commit, reserve) = (call.arg(8), call.arg(9));
-    let stack = if reserve == 0 { image.stack_bytes.max(commit) } else { reserve.max(commit) };
+    let stack = if reserve == 0 {
+        image.stack_bytes.max(commit)
+    } else {
+        reserve.max(commit)
+    };
     let object = create_thread(process, entry, stack, flags & CREATE_SUSPENDED != 0, image.peb)?;
     let thread = Arc::clone(thread_of(&object)?);
     let started = (|| {
@@ -286,24 +296,38 @@ pub(super) fn queue_apc_thread(call: &mut Call<'_>) -> ServiceResult {
     if sync_of(&object).is_ok() && thread.exit_code() != STILL_ACTIVE {
         return Err(Status::UNSUCCESSFUL);
     }
-    let apc = Apc { routine: call.arg(1), arguments: [call.arg(2), call.arg(3), call.arg(4)] };
+    let apc = Apc {
+        routine: call.arg(1),
+        arguments: [call.arg(2), call.arg(3), call.arg(4)],
+    };
     call.process.dispatcher.queue_apc(thread.id, apc);
     Ok(Status::SUCCESS)
 }
 
 /// Ends an alertable service: when an APC waits, the program runs it first and finds `status` in `rax` afterwards.
 pub(super) fn deliver_apc(call: &mut Call<'_>, status: Status) -> ServiceResult {
-    let Some(apc) = call.process.dispatcher.next_apc(call.thread.id) else { return Ok(status) };
-    let Some(entry) = call.process.entry_points.get().filter(|entry| entry.apc != 0) else { return Ok(status) };
+    let Some(apc) = call.process.dispatcher.next_apc(call.thread.id) else {
+        return Ok(status);
+    };
+    let Some(entry) = call.process.entry_points.get().filter(|entry| entry.apc != 0) else {
+        return Ok(status);
+    };
     let rip: u64 = call.memory().get(call.frame.rsp)?;
     let after = call.frame.context(rip, status.0.into());
-    let begin = call.process.flavor.apc_context(call.memory(), &apc, &after, call.frame, entry.apc)?;
+    let begin = call
+        .process
+        .flavor
+        .apc_context(call.memory(), &apc, &after, call.frame, entry.apc)?;
     call.next = Some(Outcome::Resume(begin));
     Ok(status)
 }
 
 pub(super) fn test_alert(call: &mut Call<'_>) -> ServiceResult {
-    let status = if call.process.dispatcher.test_alert(call.thread.id) { Status::ALERTED } else { Status::SUCCESS };
+    let status = if call.process.dispatcher.test_alert(call.thread.id) {
+        Status::ALERTED
+    } else {
+        Status::SUCCESS
+    };
     deliver_apc(call, status)
 }
 
@@ -325,7 +349,10 @@ pub(super) fn continue_thread(call: &mut Call<'_>) -> ServiceResult {
         if let Some(apc) = call.process.dispatcher.next_apc(call.thread.id)
             && let Some(entry) = call.process.entry_points.get().filter(|entry| entry.apc != 0)
         {
-            let begin = call.process.flavor.apc_context(call.memory(), &apc, &context, call.frame, entry.apc)?;
+            let begin = call
+                .process
+                .flavor
+                .apc_context(call.memory(), &apc, &context, call.frame, entry.apc)?;
             call.next = Some(Outcome::Resume(begin));
             return Ok(Status::SUCCESS);
         }
@@ -338,7 +365,12 @@ pub(super) fn raise_exception(call: &mut Call<'_>) -> ServiceResult {
     let record: ExceptionRecord = call.memory().get(call.arg(0))?;
     let context: Context = call.memory().get(call.arg(1))?;
     let first_chance = call.bool(2);
-    let entry = call.process.entry_points.get().map(|entry| entry.exception).filter(|entry| *entry != 0);
+    let entry = call
+        .process
+        .entry_points
+        .get()
+        .map(|entry| entry.exception)
+        .filter(|entry| *entry != 0);
     let (true, Some(entry)) = (first_chance, entry) else {
         call.process.log.line(&format!(
             "unhandled exception {:#010x} at {}, parameters {:#x} {:#x}",
@@ -404,15 +436,24 @@ pub(super) const SET_CLASSES: &[u32] = &[2, 3, 4, 10, 13, 17, 30, 33, 38, 49, 57
 
 pub(super) fn open_thread(call: &mut Call<'_>) -> ServiceResult {
     let id: u64 = call.memory().get(call.arg(3) + 8)?;
-    let object = u32::try_from(id).ok().and_then(|id| call.process.thread_object(id)).ok_or(Status::INVALID_CID)?;
+    let object = u32::try_from(id)
+        .ok()
+        .and_then(|id| call.process.thread_object(id))
+        .ok_or(Status::INVALID_CID)?;
     call.give_handle(0, object, call.u32(1), false)?;
     Ok(Status::SUCCESS)
 }
 
 pub(super) fn get_next_thread(call: &mut Call<'_>) -> ServiceResult {
-    let after = if call.arg(1) == 0 { 0 } else { thread_of(&*call.object(1)?)?.id };
+    let after = if call.arg(1) == 0 {
+        0
+    } else {
+        thread_of(&*call.object(1)?)?.id
+    };
     let next = call.process.thread_ids().into_iter().find(|id| *id > after);
-    let object = next.and_then(|id| call.process.thread_object(id)).ok_or(Status::NO_MORE_ENTRIES)?;
+    let object = next
+        .and_then(|id| call.process.thread_object(id))
+        .ok_or(Status::NO_MORE_ENTRIES)?;
     call.give_handle(5, object, call.u32(2), false)?;
     Ok(Status::SUCCESS)
 }

@@ -11,7 +11,8 @@ pub const PERFORMANCE_FREQUENCY: u64 = 10_000_000;
 const RESOLUTION: [u32; 3] = [156_250, 5_000, 10_000];
 
 pub(super) fn query_performance_counter(call: &mut Call<'_>) -> ServiceResult {
-    call.memory().put(call.arg(0), call.process.host.clock.monotonic_time())?;
+    call.memory()
+        .put(call.arg(0), call.process.host.clock.monotonic_time())?;
     call.memory().put_optional(call.arg(1), PERFORMANCE_FREQUENCY)?;
     Ok(Status::SUCCESS)
 }

@@ -49,8 +49,22 @@ fn pointed(address: u64, sid: &[u8]) -> Vec<u8> {
 }
 
 /// The privileges of the token: number, and whether it is on.
-const PRIVILEGES: &[(u32, bool)] =
-    &[(5, false), (8, false), (9, false), (12, false), (17, false), (18, false), (19, false), (20, false), (22, false), (23, true), (25, false), (29, true), (30, true), (33, false)];
+const PRIVILEGES: &[(u32, bool)] = &[
+    (5, false),
+    (8, false),
+    (9, false),
+    (12, false),
+    (17, false),
+    (18, false),
+    (19, false),
+    (20, false),
+    (22, false),
+    (23, true),
+    (25, false),
+    (29, true),
+    (30, true),
+    (33, false),
+];
 
 /// What `NtQueryInformationToken` serves.
 pub(super) const QUERY_CLASSES: &[u32] = &[1, 2, 3, 4, 5, 7, 8, 9, 10, 12, 15, 18, 20, 21, 23, 24, 25, 26, 27, 29];
@@ -72,7 +86,11 @@ pub(super) fn query_information_token(call: &mut Call<'_>) -> ServiceResult {
         1 => sids(buffer, &[], &[(user(), 0)]),
         2 => {
             let count = 3u64.to_le_bytes();
-            let groups = [(sid(1, &[0]), SE_GROUP_ENABLED), (administrators(), SE_GROUP_ENABLED | 8), (sid(5, &[32, 545]), SE_GROUP_ENABLED)];
+            let groups = [
+                (sid(1, &[0]), SE_GROUP_ENABLED),
+                (administrators(), SE_GROUP_ENABLED | 8),
+                (sid(5, &[32, 545]), SE_GROUP_ENABLED),
+            ];
             sids(buffer, &count, &groups)
         }
         3 => {
@@ -90,7 +108,11 @@ pub(super) fn query_information_token(call: &mut Call<'_>) -> ServiceResult {
         10 => {
             // TOKEN_STATISTICS: ids, expiration, type, level, charges, counts, modified id.
             let mut answer = [1u64, 0x3e7, u64::MAX >> 1].map(u64::to_le_bytes).concat();
-            answer.extend([1u32, 0, 4096, 4096, 3, u32::try_from(PRIVILEGES.len()).unwrap_or(0)].map(u32::to_le_bytes).concat());
+            answer.extend(
+                [1u32, 0, 4096, 4096, 3, u32::try_from(PRIVILEGES.len()).unwrap_or(0)]
+                    .map(u32::to_le_bytes)
+                    .concat(),
+            );
             answer.extend(1u64.to_le_bytes());
             answer
         }

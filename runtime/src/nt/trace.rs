@@ -30,7 +30,10 @@ impl TraceFilter {
             Self::None => false,
             Self::Glob(glob) => {
                 let (glob, name) = (glob.to_ascii_lowercase(), name.to_ascii_lowercase());
-                fits(glob.as_bytes(), name.as_bytes()) || name.strip_prefix("nt").is_some_and(|rest| fits(glob.as_bytes(), rest.as_bytes()))
+                fits(glob.as_bytes(), name.as_bytes())
+                    || name
+                        .strip_prefix("nt")
+                        .is_some_and(|rest| fits(glob.as_bytes(), rest.as_bytes()))
             }
         }
     }
@@ -40,7 +43,9 @@ fn fits(glob: &[u8], name: &[u8]) -> bool {
     match glob.split_first() {
         None => name.is_empty(),
         Some((b'*', rest)) => (0..=name.len()).any(|skip| fits(rest, &name[skip..])),
-        Some((first, rest)) => name.split_first().is_some_and(|(byte, name)| byte == first && fits(rest, name)),
+        Some((first, rest)) => name
+            .split_first()
+            .is_some_and(|(byte, name)| byte == first && fits(rest, name)),
     }
 }
 
@@ -55,7 +60,11 @@ impl Log {
     /// Writes to `to`.
     #[must_use]
     pub fn new(to: Box<dyn Write + Send>, filter: TraceFilter) -> Self {
-        Self { to: Mutex::new(to), filter, told: Mutex::default() }
+        Self {
+            to: Mutex::new(to),
+            filter,
+            told: Mutex::default(),
+        }
     }
 
     /// Writes one line.
@@ -86,17 +95,27 @@ impl Log {
     }
 
     pub(super) fn unserved(&self, process: &Process, name: &str, frame: &Frame) {
-        self.once(name.to_owned(), || format!("{name} is not served (called from {})", caller(process, frame)));
+        self.once(name.to_owned(), || {
+            format!("{name} is not served (called from {})", caller(process, frame))
+        });
     }
 
     pub(super) fn unserved_class(&self, process: &Process, name: &str, class: u32, frame: &Frame) {
         self.once(format!("{name} {class}"), || {
-            format!("{name} does not serve class {class} ({class:#x}) (called from {})", caller(process, frame))
+            format!(
+                "{name} does not serve class {class} ({class:#x}) (called from {})",
+                caller(process, frame)
+            )
         });
     }
 
     pub(super) fn unknown_number(&self, process: &Process, number: usize, frame: &Frame) {
-        self.once(format!("#{number}"), || format!("no service has number {number:#x} (called from {})", caller(process, frame)));
+        self.once(format!("#{number}"), || {
+            format!(
+                "no service has number {number:#x} (called from {})",
+                caller(process, frame)
+            )
+        });
     }
 
     pub(super) fn died(&self, process: &Process, exception: &ProgramException) {
@@ -137,15 +156,24 @@ fn describe_argument(call: &Call<'_>, index: usize, kind: Argument) -> String {
         Argument::Class => call.u32(index).to_string(),
         Argument::Handle if value.cast_signed() < 0 => value.cast_signed().to_string(),
         _ if value == 0 => "0".to_owned(),
-        Argument::Text => read_string(call.memory(), value).map_or_else(|_| format!("{value:#x}?"), |text| format!("{text:?}")),
+        Argument::Text => {
+            read_string(call.memory(), value).map_or_else(|_| format!("{value:#x}?"), |text| format!("{text:?}"))
+        }
         Argument::Attributes => match ObjectAttributes::read(call.memory(), value) {
             Ok(ObjectAttributes { root, name, flags }) => {
-                let root = if root == 0 { String::new() } else { format!("{root:#x}:") };
+                let root = if root == 0 {
+                    String::new()
+                } else {
+                    format!("{root:#x}:")
+                };
                 format!("{{{root}{:?}, {flags:#x}}}", name.unwrap_or_default())
             }
             Err(_) => format!("{value:#x}?"),
         },
-        Argument::Value => call.memory().get::<u64>(value).map_or_else(|_| format!("{value:#x}?"), |held| format!("&{held:#x}")),
+        Argument::Value => call
+            .memory()
+            .get::<u64>(value)
+            .map_or_else(|_| format!("{value:#x}?"), |held| format!("&{held:#x}")),
         Argument::Handle | Argument::Pointer | Argument::U64 => format!("{value:#x}"),
     }
 }

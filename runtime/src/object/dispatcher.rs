@@ -128,13 +128,22 @@ pub struct Dispatcher {
 
 impl Inner {
     pub(super) fn state(&mut self, id: SyncId) -> Result<&mut Sync, Status> {
-        let slot = self.slots.get_mut(id.slot as usize).filter(|slot| slot.generation == id.generation);
+        let slot = self
+            .slots
+            .get_mut(id.slot as usize)
+            .filter(|slot| slot.generation == id.generation);
         slot.and_then(|slot| slot.state.as_mut()).ok_or(Status::INVALID_HANDLE)
     }
 
     /// Whether `thread` could take the object now.
     fn ready(&self, id: SyncId, thread: u32) -> bool {
-        let Some(slot) = self.slots.get(id.slot as usize).filter(|slot| slot.generation == id.generation) else { return false };
+        let Some(slot) = self
+            .slots
+            .get(id.slot as usize)
+            .filter(|slot| slot.generation == id.generation)
+        else {
+            return false;
+        };
         match &slot.state {
             Some(Sync::Event { signalled, .. } | Sync::Timer { signalled, .. }) => *signalled,
             Some(Sync::Semaphore { count, .. }) => *count > 0,
@@ -173,17 +182,27 @@ impl Inner {
             for id in ids {
                 abandoned |= self.take(*id, thread);
             }
-            return Some(if abandoned { Status::ABANDONED_WAIT_0 } else { Status::SUCCESS });
+            return Some(if abandoned {
+                Status::ABANDONED_WAIT_0
+            } else {
+                Status::SUCCESS
+            });
         }
         let index = ids.iter().position(|id| self.ready(*id, thread))?;
-        let base = if self.take(ids[index], thread) { Status::ABANDONED_WAIT_0.0 } else { 0 };
+        let base = if self.take(ids[index], thread) {
+            Status::ABANDONED_WAIT_0.0
+        } else {
+            0
+        };
         // At most 64 objects.
         Some(Status(base + u32::try_from(index).unwrap_or(0)))
     }
 
     /// Hands a signalled object over to those who wait for it.
     pub(super) fn pump(&mut self, id: SyncId) {
-        let Some(slot) = self.slots.get(id.slot as usize) else { return };
+        let Some(slot) = self.slots.get(id.slot as usize) else {
+            return;
+        };
         for number in slot.waiters.clone() {
             let Some(wait) = self.waits.get(&number) else { continue };
             let (thread, ids, all) = (wait.thread, wait.ids.clone(), wait.all);
@@ -219,7 +238,10 @@ impl Inner {
         let mut next: Option<u64> = None;
         for id in ids {
             let mut fired = false;
-            if let Ok(Sync::Timer { signalled, due, period, .. }) = self.state(*id) {
+            if let Ok(Sync::Timer {
+                signalled, due, period, ..
+            }) = self.state(*id)
+            {
                 if let Some(at) = *due
                     && at <= now
                 {
@@ -260,10 +282,17 @@ impl Dispatcher {
         if let Some(slot) = inner.free.pop() {
             let entry = &mut inner.slots[slot as usize];
             entry.state = Some(state);
-            return SyncId { slot, generation: entry.generation };
+            return SyncId {
+                slot,
+                generation: entry.generation,
+            };
         }
         let slot = u32::try_from(inner.slots.len()).unwrap_or(u32::MAX);
-        inner.slots.push(Slot { generation: 0, state: Some(state), waiters: VecDeque::new() });
+        inner.slots.push(Slot {
+            generation: 0,
+            state: Some(state),
+            waiters: VecDeque::new(),
+        });
         SyncId { slot, generation: 0 }
     }
 
@@ -319,7 +348,9 @@ impl Dispatcher {
     /// `OBJECT_TYPE_MISMATCH` when it is none.
     pub fn pulse_event(&self, id: SyncId) -> Result<bool, Status> {
         let mut inner = self.lock();
-        let Sync::Event { signalled, .. } = inner.state(id)? else { return Err(Status::OBJECT_TYPE_MISMATCH) };
+        let Sync::Event { signalled, .. } = inner.state(id)? else {
+            return Err(Status::OBJECT_TYPE_MISMATCH);
+        };
         let before = std::mem::replace(signalled, true);
         inner.pump(id);
         if let Ok(Sync::Event { signalled, .. }) = inner.state(id) {
@@ -334,7 +365,9 @@ impl Dispatcher {
     /// `MUTANT_NOT_OWNED`.
     pub fn release_mutant(&self, id: SyncId, thread: u32) -> Result<i32, Status> {
         self.update(id, |state| match state {
-            Sync::Mutant { owner: owner @ Some(_), .. } => {
+            Sync::Mutant {
+                owner: owner @ Some(_), ..
+            } => {
                 let (tid, depth) = owner.unwrap_or_default();
                 if tid != thread {
                     return Err(Status::MUTANT_NOT_OWNED);
@@ -358,7 +391,15 @@ impl Dispatcher {
     }
 
     /// Waits for one or all of `ids` on behalf of `thread`.
-    pub fn wait(&self, thread: u32, ids: &[SyncId], all: bool, timeout: Timeout, alertable: bool, clock: &dyn Clock) -> Status {
+    pub fn wait(
+        &self,
+        thread: u32,
+        ids: &[SyncId],
+        all: bool,
+        timeout: Timeout,
+        alertable: bool,
+        clock: &dyn Clock,
+    ) -> Status {
         let mut inner = self.lock();
         let mut next_timer = inner.fire_timers(ids, clock.monotonic_time());
         if alertable && let Some(status) = inner.interrupted(thread) {
@@ -390,8 +431,16 @@ impl Dispatcher {
         }
     }
 
-    fn sleep<'a>(inner: MutexGuard<'a, Inner>, number: u64, timeout: Timeout, next_timer: Option<u64>, clock: &dyn Clock) -> MutexGuard<'a, Inner> {
-        let Some(woken) = inner.waits.get(&number).map(|wait| Arc::clone(&wait.woken)) else { return inner };
+    fn sleep<'a>(
+        inner: MutexGuard<'a, Inner>,
+        number: u64,
+        timeout: Timeout,
+        next_timer: Option<u64>,
+        clock: &dyn Clock,
+    ) -> MutexGuard<'a, Inner> {
+        let Some(woken) = inner.waits.get(&number).map(|wait| Arc::clone(&wait.woken)) else {
+            return inner;
+        };
         let deadline = match (timeout, next_timer) {
             (Timeout::Until(a), Some(b)) => Some(a.min(b)),
             (Timeout::Until(at), None) | (Timeout::Forever | Timeout::Poll, Some(at)) => Some(at),
@@ -402,14 +451,26 @@ impl Dispatcher {
             Some(at) => {
                 let left = at.saturating_sub(clock.monotonic_time());
                 let left = Duration::from_nanos(left.saturating_mul(100));
-                woken.wait_timeout(inner, left).unwrap_or_else(PoisonError::into_inner).0
+                woken
+                    .wait_timeout(inner, left)
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .0
             }
         }
     }
 
     /// Waits at or releases a keyed event: each side meets one of the other.
     #[allow(clippy::too_many_arguments, reason = "they are the service's own")]
-    pub fn keyed(&self, thread: u32, id: SyncId, key: u64, release: bool, timeout: Timeout, alertable: bool, clock: &dyn Clock) -> Status {
+    pub fn keyed(
+        &self,
+        thread: u32,
+        id: SyncId,
+        key: u64,
+        release: bool,
+        timeout: Timeout,
+        alertable: bool,
+        clock: &dyn Clock,
+    ) -> Status {
         let mut inner = self.lock();
         let partner = inner.waits.iter().filter(|(_, wait)| {
             wait.result.is_none() && wait.key == Some((key, !release)) && wait.ids.first() == Some(&id)
@@ -454,7 +515,10 @@ impl Dispatcher {
                         return Status::TIMEOUT;
                     }
                     let left = Duration::from_nanos(left.saturating_mul(100));
-                    woken.wait_timeout(inner, left).unwrap_or_else(PoisonError::into_inner).0
+                    woken
+                        .wait_timeout(inner, left)
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .0
                 }
             };
         }
@@ -481,7 +545,10 @@ impl Dispatcher {
     #[must_use]
     pub fn test_alert(&self, thread: u32) -> bool {
         let mut inner = self.lock();
-        inner.threads.get_mut(&thread).is_some_and(|state| std::mem::take(&mut state.alerted))
+        inner
+            .threads
+            .get_mut(&thread)
+            .is_some_and(|state| std::mem::take(&mut state.alerted))
     }
 
     /// Queues an APC to `thread`.
@@ -507,7 +574,10 @@ impl Dispatcher {
                 && owner.is_some_and(|(tid, _)| tid == thread)
             {
                 (*owner, *abandoned) = (None, true);
-                abandoned_ids.push(SyncId { slot: u32::try_from(index).unwrap_or(u32::MAX), generation: slot.generation });
+                abandoned_ids.push(SyncId {
+                    slot: u32::try_from(index).unwrap_or(u32::MAX),
+                    generation: slot.generation,
+                });
             }
         }
         for id in abandoned_ids {
@@ -525,7 +595,17 @@ impl Inner {
                 slot.waiters.push_back(number);
             }
         }
-        self.waits.insert(number, Wait { thread, ids: ids.to_vec(), all, result: None, key, woken: Arc::default() });
+        self.waits.insert(
+            number,
+            Wait {
+                thread,
+                ids: ids.to_vec(),
+                all,
+                result: None,
+                key,
+                woken: Arc::default(),
+            },
+        );
         if alertable {
             self.threads.entry(thread).or_default().alertable_wait = Some(number);
         }
@@ -554,7 +634,9 @@ impl Dispatcher {
     /// Lets everyone who waits for `id` look again (after a timer was set anew).
     pub fn wake_waiters(&self, id: SyncId) {
         let inner = self.lock();
-        let Some(slot) = inner.slots.get(id.slot as usize) else { return };
+        let Some(slot) = inner.slots.get(id.slot as usize) else {
+            return;
+        };
         for wait in slot.waiters.iter().filter_map(|number| inner.waits.get(number)) {
             wait.woken.notify_one();
         }
@@ -563,6 +645,9 @@ impl Dispatcher {
     /// How many wait for `id` now.
     #[must_use]
     pub fn waiters(&self, id: SyncId) -> usize {
-        self.lock().slots.get(id.slot as usize).map_or(0, |slot| slot.waiters.len())
+        self.lock()
+            .slots
+            .get(id.slot as usize)
+            .map_or(0, |slot| slot.waiters.len())
     }
 }

@@ -46,7 +46,12 @@ impl HandleTable {
     /// # Errors
     /// `INSUFFICIENT_RESOURCES` when the table is full.
     pub fn insert(&self, object: Arc<Object>, access: u32, inherit: bool) -> Result<Handle, Status> {
-        let entry = HandleEntry { object, access, inherit, protected: false };
+        let entry = HandleEntry {
+            object,
+            access,
+            inherit,
+            protected: false,
+        };
         let mut table = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let index = match table.free.pop() {
             Some(index) => {
@@ -121,7 +126,9 @@ impl HandleTable {
     pub fn all(&self) -> Vec<(Handle, HandleEntry)> {
         let table = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let entries = table.entries.iter().enumerate();
-        entries.filter_map(|(index, entry)| Some(((index as u64 + 1) * 4, entry.clone()?))).collect()
+        entries
+            .filter_map(|(index, entry)| Some(((index as u64 + 1) * 4, entry.clone()?)))
+            .collect()
     }
 }
 
@@ -134,7 +141,9 @@ mod tests {
     fn a_closed_handle_is_invalid_and_a_protected_one_stays() {
         let dispatcher = Arc::new(Dispatcher::default());
         let table = HandleTable::default();
-        let handle = table.insert(Object::new(&dispatcher, Body::Directory, None), 1, false).expect("room");
+        let handle = table
+            .insert(Object::new(&dispatcher, Body::Directory, None), 1, false)
+            .expect("room");
         assert_eq!(handle % 4, 0);
         assert!(table.entry(handle | 3).is_ok(), "the two low bits are the program's");
         table.set_flags(handle, true, true).expect("open");

@@ -54,7 +54,12 @@ impl Object {
     #[must_use]
     pub fn new(dispatcher: &Arc<Dispatcher>, body: Body, sync: Option<Sync>) -> Arc<Self> {
         let sync = sync.map(|sync| dispatcher.create(sync));
-        Arc::new(Self { body, sync, dispatcher: Arc::clone(dispatcher), name: OnceLock::new() })
+        Arc::new(Self {
+            body,
+            sync,
+            dispatcher: Arc::clone(dispatcher),
+            name: OnceLock::new(),
+        })
     }
 
     /// Its full name in the namespace, when it has one.

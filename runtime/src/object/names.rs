@@ -40,7 +40,11 @@ impl Namespace {
     ///
     /// # Errors
     /// What `make` gives.
-    pub fn find_or_insert(&self, name: &str, make: impl FnOnce() -> Result<Arc<Object>, Status>) -> Result<(Arc<Object>, bool), Status> {
+    pub fn find_or_insert(
+        &self,
+        name: &str,
+        make: impl FnOnce() -> Result<Arc<Object>, Status>,
+    ) -> Result<(Arc<Object>, bool), Status> {
         let key = upcase(name);
         let mut names = self.lock();
         if let Some(object) = names.get(&key).and_then(Weak::upgrade) {

@@ -37,11 +37,21 @@ impl Dispatcher {
     ///
     /// # Errors
     /// `TIMEOUT`, `USER_APC`, `ALERTED` or `OBJECT_TYPE_MISMATCH`, as the wait ended.
-    pub fn remove(&self, thread: u32, port: SyncId, most: usize, timeout: Timeout, alertable: bool, clock: &dyn Clock) -> Result<Vec<Packet>, Status> {
+    pub fn remove(
+        &self,
+        thread: u32,
+        port: SyncId,
+        most: usize,
+        timeout: Timeout,
+        alertable: bool,
+        clock: &dyn Clock,
+    ) -> Result<Vec<Packet>, Status> {
         loop {
             {
                 let mut inner = self.lock();
-                let Sync::Port { packets } = inner.state(port)? else { return Err(Status::OBJECT_TYPE_MISMATCH) };
+                let Sync::Port { packets } = inner.state(port)? else {
+                    return Err(Status::OBJECT_TYPE_MISMATCH);
+                };
                 if !packets.is_empty() {
                     let count = packets.len().min(most.max(1));
                     return Ok(packets.drain(..count).collect());

@@ -36,14 +36,21 @@ pub(crate) struct Payload {
 static CHANNEL: OnceLock<Mutex<UnixStream>> = OnceLock::new();
 
 /// Starts the child; it reads the payload and waits. Gives it and our end of its socket.
-pub(crate) fn spawn(payload: &Payload, [input, output, error]: [Stdio; 3]) -> Result<(std::process::Child, UnixStream), Status> {
+pub(crate) fn spawn(
+    payload: &Payload,
+    [input, output, error]: [Stdio; 3],
+) -> Result<(std::process::Child, UnixStream), Status> {
     let (ours, theirs) = UnixStream::pair()?;
     let theirs = OwnedFd::from(theirs);
     // The child's end must survive exec. A child that starts at the same moment may inherit it too: it never uses it, and
     // closes it with its own end.
     rustix::io::fcntl_setfd(&theirs, rustix::io::FdFlags::empty())?;
     let mut command = Command::new("/proc/self/exe");
-    command.env(CHANNEL_VARIABLE, theirs.as_raw_fd().to_string()).stdin(input).stdout(output).stderr(error);
+    command
+        .env(CHANNEL_VARIABLE, theirs.as_raw_fd().to_string())
+        .stdin(input)
+        .stdout(output)
+        .stderr(error);
     let child = command.spawn()?;
     drop(theirs);
     let text = serde_json::to_vec(payload).map_err(|_| Status::INTERNAL_ERROR)?;
@@ -57,7 +64,11 @@ pub(crate) fn spawn(payload: &Payload, [input, output, error]: [Stdio; 3]) -> Re
 /// command that runs programs calls this before it looks at its arguments.
 #[must_use]
 pub fn run_if_child() -> Option<u8> {
-    let number: RawFd = std::env::var(CHANNEL_VARIABLE).ok()?.parse().ok().filter(|fd| *fd > 2)?;
+    let number: RawFd = std::env::var(CHANNEL_VARIABLE)
+        .ok()?
+        .parse()
+        .ok()
+        .filter(|fd| *fd > 2)?;
     Some(run(number).unwrap_or_else(|error| {
         let mut text = format!("vodka: a child process cannot start: {error}");
         let mut next = std::error::Error::source(&error);
@@ -75,7 +86,8 @@ pub fn run_if_child() -> Option<u8> {
 fn run(number: RawFd) -> Result<u8, StartError> {
     let host = |what| move |source| StartError::Host { what, source };
     let fd = crate::linux::adopt_descriptor(number);
-    rustix::io::fcntl_setfd(&fd, rustix::io::FdFlags::CLOEXEC).map_err(|error| host("take the parent's socket")(error.into()))?;
+    rustix::io::fcntl_setfd(&fd, rustix::io::FdFlags::CLOEXEC)
+        .map_err(|error| host("take the parent's socket")(error.into()))?;
     let mut channel = UnixStream::from(fd);
     let failed = host("read what to run");
     let mut length = [0; 4];
@@ -99,7 +111,10 @@ fn run(number: RawFd) -> Result<u8, StartError> {
 pub(super) fn report(code: u32) {
     if let Some(channel) = CHANNEL.get() {
         // A parent that is gone wants no answer.
-        let _ = channel.lock().unwrap_or_else(PoisonError::into_inner).write_all(&code.to_le_bytes());
+        let _ = channel
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .write_all(&code.to_le_bytes());
     }
 }
 

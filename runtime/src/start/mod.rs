@@ -16,7 +16,9 @@ use std::sync::{Arc, OnceLock};
 
 use crate::arch;
 use crate::flavor::Flavor;
-use crate::image::{Export, ImageError, ImageHeaders, LearnedService, exports, learn_services, map_image, rewrite_stub};
+use crate::image::{
+    Export, ImageError, ImageHeaders, LearnedService, exports, learn_services, map_image, rewrite_stub,
+};
 use crate::linux::{LinuxClock, LinuxPages, LinuxRandom};
 use crate::nt::file::{Drives, FileObject};
 use crate::nt::memory::protect;
@@ -157,7 +159,14 @@ impl SharedLaunch {
             TraceFilter::None => None,
             TraceFilter::Glob(glob) => Some(glob.clone()),
         };
-        let Launch { files, maps, rewrite_stubs, raw_syscalls, move_images, .. } = launch;
+        let Launch {
+            files,
+            maps,
+            rewrite_stubs,
+            raw_syscalls,
+            move_images,
+            ..
+        } = launch;
         Self {
             files: files.clone(),
             maps: maps.clone(),
@@ -174,7 +183,8 @@ impl SharedLaunch {
         launch.maps = self.maps;
         launch.log_descriptor = self.log_descriptor;
         launch.trace = self.trace.map_or(TraceFilter::None, TraceFilter::Glob);
-        (launch.rewrite_stubs, launch.raw_syscalls, launch.move_images) = (self.rewrite_stubs, self.raw_syscalls, self.move_images);
+        (launch.rewrite_stubs, launch.raw_syscalls, launch.move_images) =
+            (self.rewrite_stubs, self.raw_syscalls, self.move_images);
         launch
     }
 }
@@ -244,12 +254,21 @@ struct Ntdll {
 
 fn find_ntdll(drives: &Drives) -> Result<Option<Ntdll>, StartError> {
     let place = ["Windows", "System32", "ntdll.dll"];
-    let Some(file) = drives.get('C').and_then(|volume| volume.open_existing(&place)) else { return Ok(None) };
+    let Some(file) = drives.get('C').and_then(|volume| volume.open_existing(&place)) else {
+        return Ok(None);
+    };
     let loaded = load("C:\\Windows\\System32\\ntdll.dll".to_owned(), file)?;
-    let bad = |source| StartError::Image { path: loaded.path.clone(), source };
+    let bad = |source| StartError::Image {
+        path: loaded.path.clone(),
+        source,
+    };
     let exports = exports(&loaded.file, &loaded.headers).map_err(bad)?;
     let services = learn_services(&loaded.file, &loaded.headers, &exports).map_err(bad)?;
-    Ok(Some(Ntdll { loaded, exports, services }))
+    Ok(Some(Ntdll {
+        loaded,
+        exports,
+        services,
+    }))
 }
 
 /// Starts the program on this thread and gives its 32-bit exit status when its first thread was also its last; when the
@@ -269,19 +288,27 @@ pub fn run(launch: Launch) -> Result<u32, StartError> {
     };
     let _ = SHARED.set(SharedLaunch::of(&launch));
     let mut drives = Drives::default();
-    let all = std::iter::once(&('C', launch.files.clone())).chain(&launch.maps).cloned().collect::<Vec<_>>();
+    let all = std::iter::once(&('C', launch.files.clone()))
+        .chain(&launch.maps)
+        .cloned()
+        .collect::<Vec<_>>();
     for (letter, path) in all {
-        drives.map(letter, &path).map_err(|source| StartError::Drive { letter, path, source })?;
+        drives
+            .map(letter, &path)
+            .map_err(|source| StartError::Drive { letter, path, source })?;
     }
     let program = find_program(&drives, &launch.program)?;
-    let ntdll = if program.headers.directory(crate::image::Directory::Import).is_some() {
-        let path = program.path.clone();
-        Some(find_ntdll(&drives)?.ok_or(StartError::NoNtdll { path })?)
-    } else {
-        find_ntdll(&drives)?
+    let ntdll = find_ntdll(&drives)?;
+    let bad = |source| StartError::Image {
+        path: program.path.clone(),
+        source,
     };
+    if ntdll.is_none() && program.headers.imports_anything(&program.file).map_err(bad)? {
+        return Err(StartError::NoNtdll { path: program.path });
+    }
     let flavor = ntdll.as_ref().map_or(Flavor::None, |ntdll| Flavor::of(&ntdll.exports));
-    let processors = std::thread::available_parallelism().map_or(1, |count| u32::try_from(count.get()).unwrap_or(64).min(64));
+    let processors =
+        std::thread::available_parallelism().map_or(1, |count| u32::try_from(count.get()).unwrap_or(64).min(64));
     let host = Host {
         memory: Box::new(ProcessMemory),
         clock: Box::new(LinuxClock),
@@ -296,9 +323,16 @@ pub fn run(launch: Launch) -> Result<u32, StartError> {
     // The process lives as long as the host process.
     let process: &'static Process = Box::leak(Box::new(process));
     RUNNING.set(process).map_err(|_| StartError::Running)?;
-    arch::install_signals(process).map_err(|source| StartError::Host { what: "install signal handlers", source })?;
+    arch::install_signals(process).map_err(|source| StartError::Host {
+        what: "install signal handlers",
+        source,
+    })?;
 
-    let system_call = if launch.raw_syscalls { 0 } else { flavor.system_call_byte() };
+    let system_call = if launch.raw_syscalls {
+        0
+    } else {
+        flavor.system_call_byte()
+    };
     shared_data::map(process, system_call).map_err(prepare("KUSER_SHARED_DATA"))?;
     if let Some(ntdll) = &ntdll {
         let rewrite = launch.rewrite_stubs || system_call == 0 && !launch.raw_syscalls;
@@ -309,14 +343,28 @@ pub fn run(launch: Launch) -> Result<u32, StartError> {
     }
     let Loaded { path, file, headers } = program;
     let moved = process.host.move_images;
-    let mapped = map_image(&process.space, &ProcessMemory, &file, &headers, &Arc::from(path.as_str()), moved)
-        .map_err(|source| StartError::Image { path: path.clone(), source })?;
+    let mapped = map_image(
+        &process.space,
+        &ProcessMemory,
+        &file,
+        &headers,
+        &Arc::from(path.as_str()),
+        moved,
+    )
+    .map_err(|source| StartError::Image {
+        path: path.clone(),
+        source,
+    })?;
     let bytes = file.metadata().map_or(0, |metadata| metadata.len());
     let standard = standard_handles(process)?;
     let command = parameters::Parameters {
         image: launch.image_path.as_deref().unwrap_or(&path),
-        command_line: launch.command_line.unwrap_or_else(|| parameters::command_line(&path, &launch.arguments)),
-        current_directory: launch.current_directory.unwrap_or_else(|| parameters::directory_of(&path)),
+        command_line: launch
+            .command_line
+            .unwrap_or_else(|| parameters::command_line(&path, &launch.arguments)),
+        current_directory: launch
+            .current_directory
+            .unwrap_or_else(|| parameters::directory_of(&path)),
         environment: &launch.environment,
         whole_environment: launch.whole_environment,
         standard,
@@ -325,12 +373,26 @@ pub fn run(launch: Launch) -> Result<u32, StartError> {
     let peb = peb::write(process, mapped.base, parameters, &headers).map_err(prepare("the PEB"))?;
     let stack_bytes = headers.stack_reserve;
     let information = image_information(&headers, mapped.base, bytes);
-    let _ = process.image.set(ProcessImage { path, information, stack_bytes, peb });
+    let _ = process.image.set(ProcessImage {
+        path,
+        information,
+        stack_bytes,
+        peb,
+    });
 
-    let entry = if headers.entry_point == 0 { 0 } else { mapped.base + u64::from(headers.entry_point) };
+    let entry = if headers.entry_point == 0 {
+        0
+    } else {
+        mapped.base + u64::from(headers.entry_point)
+    };
     let object = create_thread(process, entry, stack_bytes, false, peb).map_err(prepare("the first thread"))?;
-    let Body::Thread(thread) = &object.body else { return Err(prepare("the first thread")(Status::INTERNAL_ERROR)) };
-    let code = run_thread(process, thread, peb).map_err(|source| StartError::Host { what: "run the first thread", source })?;
+    let Body::Thread(thread) = &object.body else {
+        return Err(prepare("the first thread")(Status::INTERNAL_ERROR));
+    };
+    let code = run_thread(process, thread, peb).map_err(|source| StartError::Host {
+        what: "run the first thread",
+        source,
+    })?;
     if process.thread_ended(thread, code) {
         return Ok(process.exit_code().unwrap_or(code));
     }
@@ -342,11 +404,30 @@ pub fn run(launch: Launch) -> Result<u32, StartError> {
 }
 
 fn map_ntdll(process: &'static Process, ntdll: &Ntdll, rewrite: bool) -> Result<(), StartError> {
-    let Ntdll { loaded, exports, services } = ntdll;
+    let Ntdll {
+        loaded,
+        exports,
+        services,
+    } = ntdll;
     let memory = &ProcessMemory;
-    let mapped = map_image(&process.space, memory, &loaded.file, &loaded.headers, &Arc::from(loaded.path.as_str()), process.host.move_images)
-        .map_err(|source| StartError::Image { path: loaded.path.clone(), source })?;
-    let find = |name: &str| exports.iter().find(|export| export.name == name).map_or(0, |export| mapped.base + u64::from(export.rva));
+    let mapped = map_image(
+        &process.space,
+        memory,
+        &loaded.file,
+        &loaded.headers,
+        &Arc::from(loaded.path.as_str()),
+        process.host.move_images,
+    )
+    .map_err(|source| StartError::Image {
+        path: loaded.path.clone(),
+        source,
+    })?;
+    let find = |name: &str| {
+        exports
+            .iter()
+            .find(|export| export.name == name)
+            .map_or(0, |export| mapped.base + u64::from(export.rva))
+    };
     let entry = EntryPoints {
         ntdll: mapped.base,
         loader: find("LdrInitializeThunk"),
@@ -354,7 +435,10 @@ fn map_ntdll(process: &'static Process, ntdll: &Ntdll, rewrite: bool) -> Result<
         apc: find("KiUserApcDispatcher"),
         exception: find("KiUserExceptionDispatcher"),
     };
-    process.flavor.prepare_ntdll(memory, mapped.base, exports).map_err(prepare("ntdll"))?;
+    process
+        .flavor
+        .prepare_ntdll(memory, mapped.base, exports)
+        .map_err(prepare("ntdll"))?;
     if rewrite {
         rewrite_stubs(process, mapped.base, services).map_err(prepare("ntdll's stubs"))?;
     }
@@ -367,7 +451,9 @@ fn map_ntdll(process: &'static Process, ntdll: &Ntdll, rewrite: bool) -> Result<
 fn rewrite_stubs(process: &Process, base: u64, services: &[LearnedService]) -> Result<(), Status> {
     let low = services.iter().map(|service| service.rva).min();
     let high = services.iter().map(|service| service.rva).max();
-    let (Some(low), Some(high)) = (low, high) else { return Ok(()) };
+    let (Some(low), Some(high)) = (low, high) else {
+        return Ok(());
+    };
     let (start, size) = (base + u64::from(low), u64::from(high - low) + 32);
     let before = process.space.protect(start, size, protect::EXECUTE_READWRITE)?;
     for service in services {
@@ -383,18 +469,27 @@ fn standard_handles(process: &Process) -> Result<[u64; 3], StartError> {
     let (input, output, error) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
     let mut handles = [0; 3];
     for (handle, fd) in handles.iter_mut().zip([input.as_fd(), output.as_fd(), error.as_fd()]) {
-        let Ok(copy) = rustix::io::fcntl_dupfd_cloexec(fd, 3) else { continue };
-        let sync = Sync::Event { manual: true, signalled: true };
+        let Ok(copy) = rustix::io::fcntl_dupfd_cloexec(fd, 3) else {
+            continue;
+        };
+        let sync = Sync::Event {
+            manual: true,
+            signalled: true,
+        };
         let file = FileObject::stream(File::from(copy), "\\Device\\Stream");
         let object = Object::new(&process.dispatcher, Body::File(file), Some(sync));
-        *handle = process.handles.insert(object, 0x12_019f, true).map_err(prepare("the standard handles"))?;
+        *handle = process
+            .handles
+            .insert(object, 0x12_019f, true)
+            .map_err(prepare("the standard handles"))?;
     }
     Ok(handles)
 }
 
 fn run_thread(process: &Process, thread: &Arc<Thread>, argument: u64) -> std::io::Result<u32> {
     thread.stop_if_suspended();
-    let context = initial_context(process, thread, argument).map_err(|status| std::io::Error::other(status.to_string()))?;
+    let context =
+        initial_context(process, thread, argument).map_err(|status| std::io::Error::other(status.to_string()))?;
     crate::nt::set_current_thread(Arc::clone(thread));
     arch::run_thread(thread.teb, thread.id as usize, &context)
 }
@@ -432,8 +527,14 @@ pub(crate) fn win32u_services(process: &Process) -> ServiceMap {
 /// # Errors
 /// [`StartError::Image`], [`StartError::Host`].
 pub fn services_of(path: &Path) -> Result<Vec<LearnedService>, StartError> {
-    let file = File::open(path).map_err(|source| StartError::Host { what: "open the file", source })?;
-    let bad = |source| StartError::Image { path: path.display().to_string(), source };
+    let file = File::open(path).map_err(|source| StartError::Host {
+        what: "open the file",
+        source,
+    })?;
+    let bad = |source| StartError::Image {
+        path: path.display().to_string(),
+        source,
+    };
     let headers = ImageHeaders::parse(&file).map_err(bad)?;
     let exports = exports(&file, &headers).map_err(bad)?;
     learn_services(&file, &headers, &exports).map_err(bad)

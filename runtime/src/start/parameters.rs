@@ -41,7 +41,9 @@ const ENVIRONMENT: &[(&str, &str)] = &[
 pub(super) fn directory_of(path: &str) -> String {
     match path.rsplit_once('\\') {
         Some((directory, _)) if directory.len() > 2 => directory.to_owned(),
-        _ => path.get(..2).map_or_else(|| "C:\\".to_owned(), |drive| format!("{drive}\\")),
+        _ => path
+            .get(..2)
+            .map_or_else(|| "C:\\".to_owned(), |drive| format!("{drive}\\")),
     }
 }
 
@@ -74,11 +76,18 @@ pub(super) fn command_line(program: &str, arguments: &[String]) -> String {
 fn environment_block(process: &Process, extra: &[(String, String)], whole: bool) -> Vec<u8> {
     let mut variables: std::collections::BTreeMap<String, (String, String)> = std::collections::BTreeMap::new();
     let processors = ("NUMBER_OF_PROCESSORS".to_owned(), process.host.processors.to_string());
-    let own = ENVIRONMENT.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).chain([processors]);
+    let own = ENVIRONMENT
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+        .chain([processors]);
     for (name, value) in own.filter(|_| !whole).chain(extra.iter().cloned()) {
         variables.insert(crate::object::upcase(&name), (name, value));
     }
-    let text: String = variables.into_values().map(|(name, value)| format!("{name}={value}\0")).chain(["\0".to_owned()]).collect();
+    let text: String = variables
+        .into_values()
+        .map(|(name, value)| format!("{name}={value}\0"))
+        .chain(["\0".to_owned()])
+        .collect();
     text.encode_utf16().flat_map(u16::to_le_bytes).collect()
 }
 
@@ -99,7 +108,10 @@ impl Parameters<'_> {
             (0xb0, self.image, 0),
             (0xc0, "WinSta0\\Default", 0),
         ];
-        let text_bytes: usize = strings.iter().map(|(_, text, room)| (text.encode_utf16().count() + 1).max(*room) * 2 + 8).sum();
+        let text_bytes: usize = strings
+            .iter()
+            .map(|(_, text, room)| (text.encode_utf16().count() + 1).max(*room) * 2 + 8)
+            .sum();
         let total = HEADER_BYTES + text_bytes + environment.len();
         let base = super::peb::allocate(process, total as u64)?;
         let mut block = vec![0u8; total];
@@ -110,7 +122,10 @@ impl Parameters<'_> {
         let mut at = HEADER_BYTES;
         for (field, text, room) in strings {
             let bytes: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
-            let length = u16::try_from(bytes.len()).ok().filter(|length| *length < u16::MAX - 2).ok_or(Status::OBJECT_NAME_INVALID)?;
+            let length = u16::try_from(bytes.len())
+                .ok()
+                .filter(|length| *length < u16::MAX - 2)
+                .ok_or(Status::OBJECT_NAME_INVALID)?;
             let maximum = u16::try_from((bytes.len() + 2).max(room * 2)).map_err(|_| Status::OBJECT_NAME_INVALID)?;
             put(field, &[length, maximum].map(u16::to_le_bytes).concat());
             put(field + 8, &(base + at as u64).to_le_bytes());

@@ -12,7 +12,9 @@ const MAX_API_SET_BYTES: u32 = 4 << 20;
 
 /// Takes zeroed memory for the program.
 pub(super) fn allocate(process: &Process, bytes: u64) -> Result<u64, Status> {
-    let base = process.space.reserve(Place::Low, bytes, Kind::Private, protect::READWRITE, None)?;
+    let base = process
+        .space
+        .reserve(Place::Low, bytes, Kind::Private, protect::READWRITE, None)?;
     process.space.commit(base, bytes, protect::READWRITE)?;
     Ok(base)
 }
@@ -28,7 +30,7 @@ pub(super) fn write(process: &Process, base: u64, parameters: u64, headers: &Ima
         (0x20, parameters),
         (0x68, api_set_map(process)?),
         (0xc0, (-25_920_000_000_000_i64).cast_unsigned()), // CriticalSectionTimeout: 30 days
-        (0xc8, 0x10_0000), // heap reserve, commit, decommit
+        (0xc8, 0x10_0000),                                 // heap reserve, commit, decommit
         (0xd0, 0x2000),
         (0xd8, 0x1_0000),
         (0xe0, 0x1000),
@@ -58,10 +60,20 @@ pub(super) fn write(process: &Process, base: u64, parameters: u64, headers: &Ima
 /// The `.apiset` section of the world's apisetschema.dll in memory; 0 without one.
 fn api_set_map(process: &Process) -> Result<u64, Status> {
     let volume = process.drives.get('C');
-    let Some(file) = volume.and_then(|volume| volume.open_existing(&["Windows", "System32", "apisetschema.dll"])) else { return Ok(0) };
-    let Ok(headers) = ImageHeaders::parse(&file) else { return Ok(0) };
-    let section = headers.sections.iter().find(|section| section.name.starts_with(b".apiset"));
-    let Some(section) = section.filter(|section| section.file_bytes <= MAX_API_SET_BYTES) else { return Ok(0) };
+    let Some(file) = volume.and_then(|volume| volume.open_existing(&["Windows", "System32", "apisetschema.dll"]))
+    else {
+        return Ok(0);
+    };
+    let Ok(headers) = ImageHeaders::parse(&file) else {
+        return Ok(0);
+    };
+    let section = headers
+        .sections
+        .iter()
+        .find(|section| section.name.starts_with(b".apiset"));
+    let Some(section) = section.filter(|section| section.file_bytes <= MAX_API_SET_BYTES) else {
+        return Ok(0);
+    };
     let mut bytes = vec![0; section.file_bytes as usize];
     let got = ReadAt::read_at(&file, &mut bytes, section.file_offset.into())?;
     let at = allocate(process, (got as u64).max(1))?;

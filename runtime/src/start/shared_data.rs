@@ -26,7 +26,13 @@ pub(super) fn map(process: &'static Process, system_call: u8) -> Result<(), Stat
     let put32 = |offset: u64, value: u32| memory.put(BASE + offset, value);
     put32(0x04, 0x0fa0_0000)?; // TickCountMultiplier
     put32(0x2c, 0x8664_8664)?; // image numbers
-    memory.write(BASE + 0x30, &"C:\\windows".encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>())?;
+    memory.write(
+        BASE + 0x30,
+        &"C:\\windows"
+            .encode_utf16()
+            .flat_map(u16::to_le_bytes)
+            .collect::<Vec<u8>>(),
+    )?;
     put32(0x260, BUILD)?;
     put32(0x264, 1)?; // a workstation
     memory.put(BASE + 0x268, 1u8)?;

@@ -53,17 +53,37 @@ impl Memory for ProcessMemory {
         // SAFETY: `to` is ours for its whole length; a fault on the source ends at the copy's error exit. The source may
         // be changed by another thread meanwhile: bytes copied by `rep movsb` in assembly carry no Rust aliasing promise.
         let left = unsafe { vodka_copy_user(to.as_mut_ptr(), address as *const u8, to.len()) };
-        if left == 0 { Ok(()) } else { Err(Fault { address: address + (to.len() - left) as u64, write: false }) }
+        if left == 0 {
+            Ok(())
+        } else {
+            Err(Fault {
+                address: address + (to.len() - left) as u64,
+                write: false,
+            })
+        }
     }
 
     fn write(&self, address: u64, from: &[u8]) -> Result<(), Fault> {
         // SAFETY: `from` is ours for its whole length; a fault on the destination ends at the copy's error exit. The
         // destination is the program's: the address space gives it only ranges in which nothing of Rust lives.
         let left = unsafe { vodka_copy_user(address as *mut u8, from.as_ptr(), from.len()) };
-        if left == 0 { Ok(()) } else { Err(Fault { address: address + (from.len() - left) as u64, write: true }) }
+        if left == 0 {
+            Ok(())
+        } else {
+            Err(Fault {
+                address: address + (from.len() - left) as u64,
+                write: true,
+            })
+        }
     }
 
-    fn read_from_file(&self, file: BorrowedFd<'_>, offset: Option<u64>, address: u64, length: usize) -> io::Result<usize> {
+    fn read_from_file(
+        &self,
+        file: BorrowedFd<'_>,
+        offset: Option<u64>,
+        address: u64,
+        length: usize,
+    ) -> io::Result<usize> {
         let result = transfer(offset, |offset| {
             // SAFETY: the kernel checks the destination itself and answers EFAULT; it is the program's memory, as above.
             unsafe {
@@ -90,7 +110,13 @@ impl Memory for ProcessMemory {
         }
     }
 
-    fn write_to_file(&self, file: BorrowedFd<'_>, offset: Option<u64>, address: u64, length: usize) -> io::Result<usize> {
+    fn write_to_file(
+        &self,
+        file: BorrowedFd<'_>,
+        offset: Option<u64>,
+        address: u64,
+        length: usize,
+    ) -> io::Result<usize> {
         transfer(offset, |offset| {
             // SAFETY: the kernel checks the source itself and answers EFAULT.
             unsafe {

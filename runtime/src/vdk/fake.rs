@@ -24,7 +24,10 @@ impl FakeMemory {
     fn range(bytes: &[u8], address: u64, length: usize, write: bool) -> Result<std::ops::Range<usize>, Fault> {
         let fault = Fault { address, write };
         let start = usize::try_from(address.checked_sub(Self::BASE).ok_or(fault)?).map_err(|_| fault)?;
-        let end = start.checked_add(length).filter(|end| *end <= bytes.len()).ok_or(fault)?;
+        let end = start
+            .checked_add(length)
+            .filter(|end| *end <= bytes.len())
+            .ok_or(fault)?;
         Ok(start..end)
     }
 }
@@ -78,7 +81,11 @@ impl Pages for FakePages {
         if pages.range(address..address + size).next().is_some() {
             return Err(PageError::InUse);
         }
-        pages.extend((address..address + size).step_by(0x1000).map(|page| (page, Access::None)));
+        pages.extend(
+            (address..address + size)
+                .step_by(0x1000)
+                .map(|page| (page, Access::None)),
+        );
         Ok(())
     }
 
@@ -151,7 +158,10 @@ impl Random for SeededRandom {
     fn fill(&self, bytes: &mut [u8]) {
         for chunk in bytes.chunks_mut(8) {
             // SplitMix64 (Steele, Lea, Flood 2014).
-            let mut z = self.0.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::SeqCst).wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mut z = self
+                .0
+                .fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::SeqCst)
+                .wrapping_add(0x9e37_79b9_7f4a_7c15);
             z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
             z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
             chunk.copy_from_slice(&(z ^ (z >> 31)).to_le_bytes()[..chunk.len()]);

@@ -36,13 +36,20 @@ pub trait Memory: Send + Sync {
     ///
     /// # Errors
     /// The host's error; `EFAULT` when the memory cannot be written.
-    fn read_from_file(&self, file: BorrowedFd<'_>, offset: Option<u64>, address: u64, length: usize) -> io::Result<usize> {
+    fn read_from_file(
+        &self,
+        file: BorrowedFd<'_>,
+        offset: Option<u64>,
+        address: u64,
+        length: usize,
+    ) -> io::Result<usize> {
         let mut bytes = vec![0; length.min(BOUNCE_BYTES)];
         let done = match offset {
             Some(offset) => rustix::io::pread(file, &mut bytes, offset)?,
             None => rustix::io::read(file, &mut bytes)?,
         };
-        self.write(address, &bytes[..done]).map_err(|_| io::Error::from(rustix::io::Errno::FAULT))?;
+        self.write(address, &bytes[..done])
+            .map_err(|_| io::Error::from(rustix::io::Errno::FAULT))?;
         Ok(done)
     }
 
@@ -50,9 +57,16 @@ pub trait Memory: Send + Sync {
     ///
     /// # Errors
     /// The host's error; `EFAULT` when the memory cannot be read.
-    fn write_to_file(&self, file: BorrowedFd<'_>, offset: Option<u64>, address: u64, length: usize) -> io::Result<usize> {
+    fn write_to_file(
+        &self,
+        file: BorrowedFd<'_>,
+        offset: Option<u64>,
+        address: u64,
+        length: usize,
+    ) -> io::Result<usize> {
         let mut bytes = vec![0; length.min(BOUNCE_BYTES)];
-        self.read(address, &mut bytes).map_err(|_| io::Error::from(rustix::io::Errno::FAULT))?;
+        self.read(address, &mut bytes)
+            .map_err(|_| io::Error::from(rustix::io::Errno::FAULT))?;
         Ok(match offset {
             Some(offset) => rustix::io::pwrite(file, &bytes, offset)?,
             None => rustix::io::write(file, &bytes)?,
@@ -132,7 +146,10 @@ pub trait MemoryExt: Memory {
     /// [`Fault`], as [`MemoryExt::read_bytes`].
     fn read_units(&self, address: u64, units: usize) -> Result<Vec<u16>, Fault> {
         let bytes = self.read_bytes(address, units.saturating_mul(2))?;
-        Ok(bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect())
+        Ok(bytes
+            .chunks_exact(2)
+            .map(|pair| u16::from_le_bytes([pair[0], pair[1]]))
+            .collect())
     }
 }
 

@@ -58,16 +58,24 @@ fn entry(class: u32, offset: usize, entry: &DirectoryEntry) -> Vec<u8> {
 
 pub(in crate::nt) fn query_directory_file(call: &mut Call<'_>) -> ServiceResult {
     let class = call.u32(7);
-    let Some(offset) = name_offset(class) else { return Err(call.unserved_class(class)) };
+    let Some(offset) = name_offset(class) else {
+        return Err(call.unserved_class(class));
+    };
     let (single, mask, restart) = (call.bool(8), call.arg(9), call.bool(10));
-    let mask = if mask == 0 { String::new() } else { read_string(call.memory(), mask)? };
+    let mask = if mask == 0 {
+        String::new()
+    } else {
+        read_string(call.memory(), mask)?
+    };
     query(call, class, offset, single, mask, restart)
 }
 
 fn query(call: &Call<'_>, class: u32, offset: usize, single: bool, mask: String, restart: bool) -> ServiceResult {
     let object = file_object(call)?;
     let file = file_of(&object)?;
-    let Backing::Directory(host) = &file.backing else { return Err(Status::INVALID_PARAMETER) };
+    let Backing::Directory(host) = &file.backing else {
+        return Err(Status::INVALID_PARAMETER);
+    };
     let place = file.place.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let (volume, path) = place.ok_or(Status::INVALID_PARAMETER)?;
     let mut listing = file.listing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -79,7 +87,12 @@ fn query(call: &Call<'_>, class: u32, offset: usize, single: bool, mask: String,
             (None, true) => "*".to_owned(),
             (_, false) => mask,
         };
-        let dots = [".", ".."].map(|name| host.metadata().map(|metadata| DirectoryEntry { name: name.to_owned(), metadata }));
+        let dots = [".", ".."].map(|name| {
+            host.metadata().map(|metadata| DirectoryEntry {
+                name: name.to_owned(),
+                metadata,
+            })
+        });
         let mut left = VecDeque::new();
         for dot in dots {
             left.push_back(dot?);
@@ -133,8 +146,21 @@ pub(in crate::nt) fn query_directory_file_ex(call: &mut Call<'_>) -> ServiceResu
     const RESTART_SCAN: u32 = 1;
     const RETURN_SINGLE_ENTRY: u32 = 2;
     let class = call.u32(7);
-    let Some(offset) = name_offset(class) else { return Err(call.unserved_class(class)) };
+    let Some(offset) = name_offset(class) else {
+        return Err(call.unserved_class(class));
+    };
     let (flags, mask) = (call.u32(8), call.arg(9));
-    let mask = if mask == 0 { String::new() } else { read_string(call.memory(), mask)? };
-    query(call, class, offset, flags & RETURN_SINGLE_ENTRY != 0, mask, flags & RESTART_SCAN != 0)
+    let mask = if mask == 0 {
+        String::new()
+    } else {
+        read_string(call.memory(), mask)?
+    };
+    query(
+        call,
+        class,
+        offset,
+        flags & RETURN_SINGLE_ENTRY != 0,
+        mask,
+        flags & RESTART_SCAN != 0,
+    )
 }

@@ -28,16 +28,29 @@ fn nt_time(seconds: i64, nanoseconds: i64) -> u64 {
 /// stands in for it.
 fn times(metadata: &std::fs::Metadata) -> [u64; 4] {
     let written = nt_time(metadata.mtime(), metadata.mtime_nsec());
-    [written, nt_time(metadata.atime(), metadata.atime_nsec()), written, nt_time(metadata.ctime(), metadata.ctime_nsec())]
+    [
+        written,
+        nt_time(metadata.atime(), metadata.atime_nsec()),
+        written,
+        nt_time(metadata.ctime(), metadata.ctime_nsec()),
+    ]
 }
 
 pub(super) fn attributes(metadata: &std::fs::Metadata) -> u32 {
     let kind = if metadata.is_dir() { DIRECTORY } else { ARCHIVE };
-    if metadata.mode() & 0o200 == 0 { kind | READONLY } else { kind }
+    if metadata.mode() & 0o200 == 0 {
+        kind | READONLY
+    } else {
+        kind
+    }
 }
 
 fn sizes(metadata: &std::fs::Metadata) -> (u64, u64) {
-    if metadata.is_dir() { (0, 0) } else { (metadata.len().next_multiple_of(4096), metadata.len()) }
+    if metadata.is_dir() {
+        (0, 0)
+    } else {
+        (metadata.len().next_multiple_of(4096), metadata.len())
+    }
 }
 
 /// FILE_BASIC_INFORMATION.
@@ -71,7 +84,12 @@ fn standard_information(file: &FileObject, metadata: &std::fs::Metadata) -> Vec<
     let (allocated, size) = sizes(metadata);
     let mut answer = [allocated, size].map(u64::to_le_bytes).concat();
     answer.extend(u32::try_from(metadata.nlink()).unwrap_or(u32::MAX).to_le_bytes());
-    answer.extend([u8::from(file.delete_on_close.load(Ordering::SeqCst)), u8::from(metadata.is_dir()), 0, 0]);
+    answer.extend([
+        u8::from(file.delete_on_close.load(Ordering::SeqCst)),
+        u8::from(metadata.is_dir()),
+        0,
+        0,
+    ]);
     answer
 }
 
@@ -148,7 +166,11 @@ pub(in crate::nt) fn query_information_file(call: &mut Call<'_>) -> ServiceResul
     }
     let length = answer.len().min(room);
     call.memory().write(call.arg(2), &answer[..length])?;
-    let status = if length < answer.len() { Status::BUFFER_OVERFLOW } else { Status::SUCCESS };
+    let status = if length < answer.len() {
+        Status::BUFFER_OVERFLOW
+    } else {
+        Status::SUCCESS
+    };
     put_io_status(call, call.arg(1), status, length as u64)
 }
 
@@ -198,7 +220,11 @@ pub(in crate::nt) fn set_information_file(call: &mut Call<'_>) -> ServiceResult 
         30 | 61 => {
             let port: u64 = memory.get(buffer)?;
             let key: u64 = memory.get(buffer + 8)?;
-            let port = if port == 0 { None } else { Some((call.process.object(call.thread, port)?, key)) };
+            let port = if port == 0 {
+                None
+            } else {
+                Some((call.process.object(call.thread, port)?, key))
+            };
             *file.completion.lock().unwrap_or_else(PoisonError::into_inner) = port;
         }
         // Mode, and "signal no event" for completion ports: no operation here outlives its service, so both hold already.
@@ -211,7 +237,9 @@ fn set_basic(call: &Call<'_>, file: &FileObject) -> Result<(), Status> {
     let memory = call.memory();
     let (accessed, written): (i64, i64) = (memory.get(call.arg(2) + 8)?, memory.get(call.arg(2) + 16)?);
     let wanted: u32 = memory.get(call.arg(2) + 32)?;
-    let (Backing::Disk(host) | Backing::Directory(host)) = &file.backing else { return Err(Status::INVALID_DEVICE_REQUEST) };
+    let (Backing::Disk(host) | Backing::Directory(host)) = &file.backing else {
+        return Err(Status::INVALID_DEVICE_REQUEST);
+    };
     let time = |value: i64| {
         // 0 and −1: leave it.
         let value = u64::try_from(value).ok().filter(|value| *value > 0)?;
@@ -255,7 +283,11 @@ fn set_name(call: &Call<'_>, file: &FileObject, class: u32) -> Result<(), Status
     let memory = call.memory();
     let buffer = call.arg(2);
     let flags: u32 = memory.get(buffer)?;
-    let replace = if class == 10 || class == 11 { flags & 0xff != 0 } else { flags & 1 != 0 };
+    let replace = if class == 10 || class == 11 {
+        flags & 0xff != 0
+    } else {
+        flags & 1 != 0
+    };
     let (root, bytes): (u64, u32) = (memory.get(buffer + 8)?, memory.get(buffer + 16)?);
     if u64::from(bytes) + 20 > u64::from(call.u32(3)) || bytes % 2 != 0 {
         return Err(Status::INVALID_PARAMETER);
@@ -273,13 +305,19 @@ fn set_name(call: &Call<'_>, file: &FileObject, class: u32) -> Result<(), Status
             format!("{}\\{name}", file_of(&root)?.path.trim_end_matches('\\'))
         }
     };
-    let Target::File { volume, found } = resolve(call, &target)? else { return Err(Status::OBJECT_NAME_INVALID) };
+    let Target::File { volume, found } = resolve(call, &target)? else {
+        return Err(Status::OBJECT_NAME_INVALID);
+    };
     let mut place = file.place.lock().unwrap_or_else(PoisonError::into_inner);
-    let Some((own, path)) = place.as_mut() else { return Err(Status::INVALID_DEVICE_REQUEST) };
+    let Some((own, path)) = place.as_mut() else {
+        return Err(Status::INVALID_DEVICE_REQUEST);
+    };
     if !std::sync::Arc::ptr_eq(own, &volume) {
         return Err(Status::NOT_SAME_DEVICE);
     }
-    let same = found.path == *path || found.metadata.is_some() && crate::object::upcase(&found.path.to_string_lossy()) == crate::object::upcase(&path.to_string_lossy());
+    let same = found.path == *path
+        || found.metadata.is_some()
+            && crate::object::upcase(&found.path.to_string_lossy()) == crate::object::upcase(&path.to_string_lossy());
     if found.metadata.is_some() && !same {
         if !replace {
             return Err(Status::OBJECT_NAME_COLLISION);

@@ -21,11 +21,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 pub(super) use directory::{CLASSES as DIRECTORY_CLASSES, query_directory_file, query_directory_file_ex};
 pub(super) use information::{QUERY_CLASSES, SET_CLASSES, query_information_file, set_information_file};
-pub(super) use open::{open_program, create_file, delete_file, open_file, query_attributes_file, query_full_attributes_file};
+pub(super) use open::{
+    create_file, delete_file, open_file, open_program, query_attributes_file, query_full_attributes_file,
+};
 pub use path::device_path;
 pub use pipe::Pipes;
 pub(super) use pipe::create_named_pipe_file;
-pub(super) use transfer::{FS_CONTROL_CODES, cancel_io, device_io_control, flush_buffers, fs_control, lock_file, read_file, unlock_file, write_file};
+pub(super) use transfer::{
+    FS_CONTROL_CODES, cancel_io, device_io_control, flush_buffers, fs_control, lock_file, read_file, unlock_file,
+    write_file,
+};
 pub use volume::{Drives, Volume};
 pub(super) use volume_information::{QUERY_CLASSES as VOLUME_QUERY_CLASSES, query_volume_information_file};
 

@@ -88,8 +88,15 @@ fn open(call: &mut Call<'_>, disposition: Disposition, options: u32) -> ServiceR
     let (file, information) = match resolve(call, &path)? {
         Target::Null => (FileObject::new(Backing::Null, path, None, synchronous), OPENED),
         Target::Console(number) => {
-            let host = if number == 0 { rustix::io::dup(std::io::stdin())? } else { rustix::io::dup(std::io::stdout())? };
-            (FileObject::new(Backing::Stream(File::from(host)), path, None, synchronous), OPENED)
+            let host = if number == 0 {
+                rustix::io::dup(std::io::stdin())?
+            } else {
+                rustix::io::dup(std::io::stdout())?
+            };
+            (
+                FileObject::new(Backing::Stream(File::from(host)), path, None, synchronous),
+                OPENED,
+            )
         }
         Target::File { volume, found } => {
             let (backing, information) = open_on_volume(&volume, &found, access, disposition, options)?;
@@ -103,15 +110,30 @@ fn open(call: &mut Call<'_>, disposition: Disposition, options: u32) -> ServiceR
     give_file(call, file, access, information, &attributes)
 }
 
-fn give_file(call: &Call<'_>, file: FileObject, access: u32, information: u64, attributes: &ObjectAttributes) -> ServiceResult {
+fn give_file(
+    call: &Call<'_>,
+    file: FileObject,
+    access: u32,
+    information: u64,
+    attributes: &ObjectAttributes,
+) -> ServiceResult {
     // A file object is signalled while no operation is under way.
-    let sync = Sync::Event { manual: true, signalled: true };
+    let sync = Sync::Event {
+        manual: true,
+        signalled: true,
+    };
     let object = Object::new(&call.process.dispatcher, Body::File(file), Some(sync));
     call.give_handle(0, object, access, attributes.inherit())?;
     put_io_status(call, call.arg(3), Status::SUCCESS, information)
 }
 
-fn open_on_volume(volume: &Volume, found: &Found, access: u32, disposition: Disposition, options: u32) -> Result<(Backing, u64), Status> {
+fn open_on_volume(
+    volume: &Volume,
+    found: &Found,
+    access: u32,
+    disposition: Disposition,
+    options: u32,
+) -> Result<(Backing, u64), Status> {
     let exists = found.metadata.is_some();
     match (exists, disposition) {
         (true, Disposition::Create) => return Err(Status::OBJECT_NAME_COLLISION),
@@ -135,10 +157,17 @@ fn open_on_volume(volume: &Volume, found: &Found, access: u32, disposition: Disp
         return Ok((Backing::Directory(volume.open_directory(&found.path)?), CREATED));
     }
     let write = access & (WRITE_DATA | APPEND_DATA | GENERIC_WRITE | GENERIC_ALL) != 0;
-    let opened = volume.open_file(&found.path, write || disposition.truncates(), !exists, exists && disposition.truncates());
+    let opened = volume.open_file(
+        &found.path,
+        write || disposition.truncates(),
+        !exists,
+        exists && disposition.truncates(),
+    );
     let file = match opened {
         // "Whatever is allowed" on a file that only may be read; a new file may always be read back.
-        Err(_) if access & MAXIMUM_ALLOWED != 0 && !disposition.truncates() => volume.open_file(&found.path, false, !exists, false)?,
+        Err(_) if access & MAXIMUM_ALLOWED != 0 && !disposition.truncates() => {
+            volume.open_file(&found.path, false, !exists, false)?
+        }
         other => other?,
     };
     let information = match (exists, disposition) {
@@ -177,19 +206,25 @@ fn named(call: &Call<'_>) -> Result<(Arc<Volume>, Found), Status> {
 }
 
 fn metadata(volume: &Volume, found: &Found) -> Result<std::fs::Metadata, Status> {
-    let file = if found.is_directory() { volume.open_directory(&found.path)? } else { volume.open_file(&found.path, false, false, false)? };
+    let file = if found.is_directory() {
+        volume.open_directory(&found.path)?
+    } else {
+        volume.open_file(&found.path, false, false, false)?
+    };
     Ok(file.metadata()?)
 }
 
 pub(in crate::nt) fn query_attributes_file(call: &mut Call<'_>) -> ServiceResult {
     let (volume, found) = named(call)?;
-    call.memory().write(call.arg(1), &basic_information(&metadata(&volume, &found)?))?;
+    call.memory()
+        .write(call.arg(1), &basic_information(&metadata(&volume, &found)?))?;
     Ok(Status::SUCCESS)
 }
 
 pub(in crate::nt) fn query_full_attributes_file(call: &mut Call<'_>) -> ServiceResult {
     let (volume, found) = named(call)?;
-    call.memory().write(call.arg(1), &network_open_information(&metadata(&volume, &found)?))?;
+    call.memory()
+        .write(call.arg(1), &network_open_information(&metadata(&volume, &found)?))?;
     Ok(Status::SUCCESS)
 }
 

@@ -52,7 +52,10 @@ pub(super) fn full_path(call: &Call<'_>, attributes: &ObjectAttributes) -> Resul
 pub(super) fn resolve(call: &Call<'_>, path: &str) -> Result<Target, Status> {
     let upper = upcase(path);
     let below = |prefix: &str| upper.strip_prefix(prefix).map(|rest| &path[path.len() - rest.len()..]);
-    if let Some(rest) = below("\\??\\").or_else(|| below("\\DOSDEVICES\\")).or_else(|| below("\\GLOBAL??\\")) {
+    if let Some(rest) = below("\\??\\")
+        .or_else(|| below("\\DOSDEVICES\\"))
+        .or_else(|| below("\\GLOBAL??\\"))
+    {
         return dos_device(call, rest);
     }
     if let Some(rest) = below("\\SYSTEMROOT\\") {
@@ -80,7 +83,10 @@ fn dos_device(call: &Call<'_>, rest: &str) -> Result<Target, Status> {
         if below.contains(['*', '?', '<', '>', '"', '|', '/']) || below.contains(|c: char| (c as u32) < 0x20) {
             return Err(Status::OBJECT_NAME_INVALID);
         }
-        let components: Vec<&str> = below.split('\\').filter(|part| !part.is_empty() && *part != ".").collect();
+        let components: Vec<&str> = below
+            .split('\\')
+            .filter(|part| !part.is_empty() && *part != ".")
+            .collect();
         let found = match components.split_last() {
             // A named stream.
             Some((last, _)) if last.contains(':') => return Err(Status::OBJECT_NAME_INVALID),
@@ -89,7 +95,10 @@ fn dos_device(call: &Call<'_>, rest: &str) -> Result<Target, Status> {
         if below.ends_with('\\') && found.metadata.is_some() && !found.is_directory() {
             return Err(Status::OBJECT_NAME_INVALID);
         }
-        return Ok(Target::File { volume: Arc::clone(volume), found });
+        return Ok(Target::File {
+            volume: Arc::clone(volume),
+            found,
+        });
     }
     match upcase(rest).as_str() {
         "NUL" => Ok(Target::Null),

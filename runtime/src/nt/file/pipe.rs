@@ -28,12 +28,17 @@ pub(super) struct Listening {
 
 /// The instances that wait for a client: upper-case name → client end and server.
 #[derive(Default)]
-pub struct Pipes(Mutex<HashMap<String, Vec<(UnixStream, Weak<Object>)>>>);
+pub struct Pipes(Mutex<HashMap<String, Vec<Instance>>>);
+
+/// The client's end, and the server that it leads to.
+type Instance = (UnixStream, Weak<Object>);
 
 /// The name behind the pipe device, upper case.
 fn pipe_name(path: &str) -> Option<String> {
     let upper = upcase(path);
-    ["\\??\\PIPE\\", "\\DEVICE\\NAMEDPIPE\\", "\\DOSDEVICES\\PIPE\\"].iter().find_map(|prefix| upper.strip_prefix(prefix).map(str::to_owned))
+    ["\\??\\PIPE\\", "\\DEVICE\\NAMEDPIPE\\", "\\DOSDEVICES\\PIPE\\"]
+        .iter()
+        .find_map(|prefix| upper.strip_prefix(prefix).map(str::to_owned))
 }
 
 fn end(stream: UnixStream) -> Backing {
@@ -52,7 +57,10 @@ pub(in crate::nt) fn create_named_pipe_file(call: &mut Call<'_>) -> ServiceResul
     let (server, client) = UnixStream::pair()?;
     let mut file = FileObject::new(end(server), path, None, synchronous(call.u32(6)));
     file.listening = Some(Mutex::default());
-    let sync = Sync::Event { manual: true, signalled: true };
+    let sync = Sync::Event {
+        manual: true,
+        signalled: true,
+    };
     let object = Object::new(&call.process.dispatcher, Body::File(file), Some(sync));
     let mut pipes = call.process.pipes.0.lock().unwrap_or_else(PoisonError::into_inner);
     let instances = pipes.entry(name).or_default();
@@ -69,13 +77,19 @@ pub(super) fn connect(call: &Call<'_>, path: &str, options: u32) -> Option<Resul
     let mut pipes = call.process.pipes.0.lock().unwrap_or_else(PoisonError::into_inner);
     let waiting = pipes.get_mut(&name).and_then(|instances| {
         instances.retain(|(_, server)| server.strong_count() > 0);
-        if instances.is_empty() { None } else { Some(instances.remove(0)) }
+        if instances.is_empty() {
+            None
+        } else {
+            Some(instances.remove(0))
+        }
     });
     if pipes.get(&name).is_some_and(Vec::is_empty) {
         pipes.remove(&name);
     }
     drop(pipes);
-    let Some((client, server)) = waiting else { return Some(Err(Status::OBJECT_NAME_NOT_FOUND)) };
+    let Some((client, server)) = waiting else {
+        return Some(Err(Status::OBJECT_NAME_NOT_FOUND));
+    };
     if let Some(server) = server.upgrade()
         && let Ok(file) = file_of(&server)
         && let Some(listening) = &file.listening
@@ -89,7 +103,12 @@ pub(super) fn connect(call: &Call<'_>, path: &str, options: u32) -> Option<Resul
             pending.complete(call.process, file, Status::SUCCESS, 0);
         }
     }
-    Some(Ok(FileObject::new(end(client), path.to_owned(), None, synchronous(options))))
+    Some(Ok(FileObject::new(
+        end(client),
+        path.to_owned(),
+        None,
+        synchronous(options),
+    )))
 }
 
 /// FSCTL_PIPE_LISTEN.

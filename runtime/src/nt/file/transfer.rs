@@ -18,7 +18,11 @@ use crate::vdk::MemoryExt;
 /// The file of argument 0.
 pub(super) fn file_object(call: &Call<'_>) -> Result<Arc<Object>, Status> {
     let object = call.object(0)?;
-    if matches!(object.body, Body::File(_)) { Ok(object) } else { Err(Status::OBJECT_TYPE_MISMATCH) }
+    if matches!(object.body, Body::File(_)) {
+        Ok(object)
+    } else {
+        Err(Status::OBJECT_TYPE_MISMATCH)
+    }
 }
 
 /// The file inside an object that [`file_object`] gave.
@@ -50,7 +54,11 @@ fn transfer(call: &mut Call<'_>, write: bool) -> ServiceResult {
     };
     let done = done?;
     let status = if !write && done == 0 && length > 0 {
-        if matches!(file.backing, Backing::Null) { Status::END_OF_FILE } else { Status::PIPE_BROKEN }
+        if matches!(file.backing, Backing::Null) {
+            Status::END_OF_FILE
+        } else {
+            Status::PIPE_BROKEN
+        }
     } else {
         Status::SUCCESS
     };
@@ -65,7 +73,10 @@ fn stream(call: &Call<'_>, host: &File, length: usize, write: bool) -> Result<us
     }
     let mut done = 0;
     while done < length {
-        match call.memory().write_to_file(host.as_fd(), None, buffer + done as u64, length - done) {
+        match call
+            .memory()
+            .write_to_file(host.as_fd(), None, buffer + done as u64, length - done)
+        {
             Ok(0) => break,
             Ok(more) => done += more,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -82,7 +93,11 @@ fn disk(call: &Call<'_>, file: &FileObject, host: &File, length: usize, write: b
     const AT_END: i64 = -1;
     const AT_POSITION: i64 = -2;
     let buffer = call.arg(5);
-    let asked: Option<i64> = if call.arg(7) == 0 { None } else { Some(call.memory().get(call.arg(7))?) };
+    let asked: Option<i64> = if call.arg(7) == 0 {
+        None
+    } else {
+        Some(call.memory().get(call.arg(7))?)
+    };
     let mut position = file.position.lock().unwrap_or_else(PoisonError::into_inner);
     let start = match asked {
         _ if write && file.append => host.metadata()?.len(),
@@ -97,9 +112,11 @@ fn disk(call: &Call<'_>, file: &FileObject, host: &File, length: usize, write: b
     while done < length {
         let (at, address) = (start + done as u64, buffer + done as u64);
         let step = if write {
-            call.memory().write_to_file(host.as_fd(), Some(at), address, length - done)
+            call.memory()
+                .write_to_file(host.as_fd(), Some(at), address, length - done)
         } else {
-            call.memory().read_from_file(host.as_fd(), Some(at), address, length - done)
+            call.memory()
+                .read_from_file(host.as_fd(), Some(at), address, length - done)
         };
         match step {
             Ok(0) => break,
@@ -114,7 +131,11 @@ fn disk(call: &Call<'_>, file: &FileObject, host: &File, length: usize, write: b
         *position = start + done as u64;
         drop(position);
     }
-    let status = if !write && done == 0 && length > 0 { Status::END_OF_FILE } else { Status::SUCCESS };
+    let status = if !write && done == 0 && length > 0 {
+        Status::END_OF_FILE
+    } else {
+        Status::SUCCESS
+    };
     finish(call, file, status, done as u64)
 }
 
@@ -139,15 +160,25 @@ impl Completion {
         if let Some(event) = &event {
             call.process.dispatcher.reset_event(sync_of(event)?)?;
         }
-        debug_assert!(!file.synchronous, "a synchronous operation is over when its service returns");
+        debug_assert!(
+            !file.synchronous,
+            "a synchronous operation is over when its service returns"
+        );
         put_io_status(call, call.arg(4), Status::PENDING, 0)?;
-        Ok(Self { status_block: call.arg(4), event, context: call.arg(3) })
+        Ok(Self {
+            status_block: call.arg(4),
+            event,
+            context: call.arg(3),
+        })
     }
 
     /// Ends it.
     pub(super) fn complete(self, process: &Process, file: &FileObject, status: Status, information: u64) {
         // A program that gave its status block away meanwhile is told by its event all the same.
-        let _ = process.host.memory.put(self.status_block, [u64::from(status.0), information]);
+        let _ = process
+            .host
+            .memory
+            .put(self.status_block, [u64::from(status.0), information]);
         if let Some(sync) = self.event.as_ref().and_then(|event| event.sync) {
             let _ = process.dispatcher.set_event(sync);
         }
@@ -155,7 +186,15 @@ impl Completion {
         if let Some((port, key)) = completion
             && let (true, Some(port)) = (self.context != 0, port.sync)
         {
-            let _ = process.dispatcher.post(port, Packet { key, value: self.context, status, information });
+            let _ = process.dispatcher.post(
+                port,
+                Packet {
+                    key,
+                    value: self.context,
+                    status,
+                    information,
+                },
+            );
         }
     }
 }
@@ -189,12 +228,23 @@ fn finish(call: &Call<'_>, file: &FileObject, status: Status, information: u64) 
         call.process.dispatcher.set_event(sync_of(&event)?)?;
     }
     if routine != 0 {
-        let apc = crate::object::Apc { routine, arguments: [context, call.arg(4), 0] };
+        let apc = crate::object::Apc {
+            routine,
+            arguments: [context, call.arg(4), 0],
+        };
         call.process.dispatcher.queue_apc(call.thread.id, apc);
     } else if context != 0 && !file.synchronous && !status.is_error() {
         let completion = file.completion.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some((port, key)) = completion {
-            call.process.dispatcher.post(sync_of(&port)?, Packet { key, value: context, status, information })?;
+            call.process.dispatcher.post(
+                sync_of(&port)?,
+                Packet {
+                    key,
+                    value: context,
+                    status,
+                    information,
+                },
+            )?;
         }
     }
     Ok(status)

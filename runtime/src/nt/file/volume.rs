@@ -29,7 +29,8 @@ impl Drives {
     /// # Errors
     /// The host's error when the directory cannot be opened.
     pub fn map(&mut self, letter: char, directory: &Path) -> std::io::Result<()> {
-        self.0.insert(letter.to_ascii_uppercase(), Arc::new(Volume::open(directory)?));
+        self.0
+            .insert(letter.to_ascii_uppercase(), Arc::new(Volume::open(directory)?));
         Ok(())
     }
 
@@ -48,7 +49,10 @@ impl Drives {
     /// The Windows path of a host path that lies in a drive: the drive whose root lies deepest.
     #[must_use]
     pub fn windows_path(&self, host: &Path) -> Option<String> {
-        let fits = self.0.iter().filter_map(|(letter, volume)| Some((letter, host.strip_prefix(&volume.path).ok()?)));
+        let fits = self
+            .0
+            .iter()
+            .filter_map(|(letter, volume)| Some((letter, host.strip_prefix(&volume.path).ok()?)));
         let (letter, rest) = fits.min_by_key(|(_, rest)| rest.components().count())?;
         Some(format!("{letter}:\\{}", rest.to_string_lossy().replace('/', "\\")))
     }
@@ -71,7 +75,8 @@ pub(super) struct Found {
 
 impl Found {
     pub(super) fn is_directory(&self) -> bool {
-        self.metadata.is_some_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode).is_dir())
+        self.metadata
+            .is_some_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode).is_dir())
     }
 }
 
@@ -95,7 +100,11 @@ impl Volume {
 
     fn beneath(&self, path: &Path, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        let path = if path.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            path
+        };
         openat2(&self.root, path, flags | OFlags::CLOEXEC, mode, resolve)
     }
 
@@ -103,7 +112,10 @@ impl Volume {
     fn parent(&self, path: &Path) -> Result<(OwnedFd, OsString), Errno> {
         let name = path.file_name().ok_or(Errno::BUSY)?.to_owned();
         let parent = path.parent().unwrap_or(Path::new("."));
-        Ok((self.beneath(parent, OFlags::PATH | OFlags::DIRECTORY, Mode::empty())?, name))
+        Ok((
+            self.beneath(parent, OFlags::PATH | OFlags::DIRECTORY, Mode::empty())?,
+            name,
+        ))
     }
 
     /// Follows the components of a Windows path, each found without case.
@@ -129,7 +141,10 @@ impl Volume {
                 Some(next) => path = next,
                 None if index + 1 == components.len() => {
                     return match self.beneath(&path, OFlags::PATH | OFlags::DIRECTORY, Mode::empty()) {
-                        Ok(_) => Ok(Found { path: path.join(component), metadata: None }),
+                        Ok(_) => Ok(Found {
+                            path: path.join(component),
+                            metadata: None,
+                        }),
                         Err(_) => Err(Status::OBJECT_PATH_NOT_FOUND),
                     };
                 }
@@ -138,12 +153,17 @@ impl Volume {
         }
         let file = self.beneath(&path, OFlags::PATH, Mode::empty())?;
         let metadata = statat(&file, "", AtFlags::EMPTY_PATH)?;
-        Ok(Found { path, metadata: Some(metadata) })
+        Ok(Found {
+            path,
+            metadata: Some(metadata),
+        })
     }
 
     fn find_without_case(&self, directory: &Path, name: &str) -> Option<PathBuf> {
         let wanted = upcase(name);
-        let fd = self.beneath(directory, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).ok()?;
+        let fd = self
+            .beneath(directory, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())
+            .ok()?;
         let mut fits: Vec<OsString> = Vec::new();
         for entry in rustix::fs::Dir::new(fd).ok()?.flatten() {
             let entry = entry.file_name().to_string_lossy();
@@ -166,19 +186,30 @@ impl Volume {
         if truncate {
             flags |= OFlags::TRUNC;
         }
-        let mode = if create { Mode::from_raw_mode(0o666) } else { Mode::empty() };
+        let mode = if create {
+            Mode::from_raw_mode(0o666)
+        } else {
+            Mode::empty()
+        };
         Ok(File::from(self.beneath(path, flags, mode)?))
     }
 
     /// Opens an existing plain file by its components.
     pub(crate) fn open_existing(&self, components: &[&str]) -> Option<File> {
-        let found = self.lookup(components).ok().filter(|found| found.metadata.is_some() && !found.is_directory())?;
+        let found = self
+            .lookup(components)
+            .ok()
+            .filter(|found| found.metadata.is_some() && !found.is_directory())?;
         self.open_file(&found.path, false, false, false).ok()
     }
 
     /// Opens a directory for its metadata.
     pub(super) fn open_directory(&self, path: &Path) -> Result<File, Status> {
-        Ok(File::from(self.beneath(path, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?))
+        Ok(File::from(self.beneath(
+            path,
+            OFlags::RDONLY | OFlags::DIRECTORY,
+            Mode::empty(),
+        )?))
     }
 
     /// Makes a directory.
@@ -190,21 +221,41 @@ impl Volume {
     /// Removes a file or an empty directory.
     pub(super) fn remove(&self, path: &Path, directory: bool) -> Result<(), Status> {
         let (parent, name) = self.parent(path)?;
-        let flags = if directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+        let flags = if directory {
+            AtFlags::REMOVEDIR
+        } else {
+            AtFlags::empty()
+        };
         Ok(unlinkat(parent, name, flags)?)
     }
 
     /// Moves a file or directory within this volume.
     pub(super) fn rename(&self, from: &Path, to: &Path, replace: bool) -> Result<(), Status> {
         let ((from_parent, from_name), (to_parent, to_name)) = (self.parent(from)?, self.parent(to)?);
-        let flags = if replace { rustix::fs::RenameFlags::empty() } else { rustix::fs::RenameFlags::NOREPLACE };
-        Ok(rustix::fs::renameat_with(from_parent, from_name, to_parent, to_name, flags)?)
+        let flags = if replace {
+            rustix::fs::RenameFlags::empty()
+        } else {
+            rustix::fs::RenameFlags::NOREPLACE
+        };
+        Ok(rustix::fs::renameat_with(
+            from_parent,
+            from_name,
+            to_parent,
+            to_name,
+            flags,
+        )?)
     }
 
     /// Gives a file another name.
     pub(super) fn link(&self, from: &Path, to: &Path) -> Result<(), Status> {
         let ((from_parent, from_name), (to_parent, to_name)) = (self.parent(from)?, self.parent(to)?);
-        Ok(rustix::fs::linkat(from_parent, from_name, to_parent, to_name, AtFlags::empty())?)
+        Ok(rustix::fs::linkat(
+            from_parent,
+            from_name,
+            to_parent,
+            to_name,
+            AtFlags::empty(),
+        )?)
     }
 
     /// The entries of a directory, sorted by upper-case name as NTFS gives them; unreadable ones are left out.
@@ -216,7 +267,9 @@ impl Volume {
             if name == "." || name == ".." {
                 continue;
             }
-            let Ok(file) = self.beneath(&path.join(&name), OFlags::PATH, Mode::empty()) else { continue };
+            let Ok(file) = self.beneath(&path.join(&name), OFlags::PATH, Mode::empty()) else {
+                continue;
+            };
             if let Ok(metadata) = File::from(file).metadata() {
                 entries.push((upcase(&name), DirectoryEntry { name, metadata }));
             }
@@ -233,7 +286,10 @@ impl Volume {
 
     /// A serial number that stays the same for the same directory.
     pub(super) fn serial(&self) -> u32 {
-        let number = self.path.metadata().map_or(1, |metadata| metadata.ino() ^ metadata.dev());
+        let number = self
+            .path
+            .metadata()
+            .map_or(1, |metadata| metadata.ino() ^ metadata.dev());
         u32::try_from(number & 0xffff_ffff).unwrap_or(1)
     }
 }
@@ -254,9 +310,21 @@ mod tests {
         let found = volume.lookup(&["WINDOWS", "system32", "NTDLL.DLL"]).expect("found");
         assert_eq!(found.path, Path::new("Windows/System32/Ntdll.dll"));
         assert!(found.metadata.is_some());
-        assert!(volume.lookup(&["Windows", "new.txt"]).expect("its place").metadata.is_none());
-        assert_eq!(volume.lookup(&["nowhere", "new.txt"]).err(), Some(Status::OBJECT_PATH_NOT_FOUND));
-        assert_eq!(volume.lookup(&["..", "secret"]).err(), Some(Status::OBJECT_NAME_INVALID));
+        assert!(
+            volume
+                .lookup(&["Windows", "new.txt"])
+                .expect("its place")
+                .metadata
+                .is_none()
+        );
+        assert_eq!(
+            volume.lookup(&["nowhere", "new.txt"]).err(),
+            Some(Status::OBJECT_PATH_NOT_FOUND)
+        );
+        assert_eq!(
+            volume.lookup(&["..", "secret"]).err(),
+            Some(Status::OBJECT_NAME_INVALID)
+        );
         assert!(volume.lookup(&["escape"]).is_err(), "a link that leads out");
     }
 }

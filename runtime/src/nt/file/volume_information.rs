@@ -28,7 +28,12 @@ pub(in crate::nt) fn query_volume_information_file(call: &mut Call<'_>) -> Servi
     let object = file_object(call)?;
     let file = file_of(&object)?;
     let place = file.place.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let volume = || place.as_ref().map(|(volume, _)| volume).ok_or(Status::INVALID_DEVICE_REQUEST);
+    let volume = || {
+        place
+            .as_ref()
+            .map(|(volume, _)| volume)
+            .ok_or(Status::INVALID_DEVICE_REQUEST)
+    };
     let answer = match class {
         1 => {
             let serial = volume()?.serial();
@@ -84,6 +89,10 @@ pub(in crate::nt) fn query_volume_information_file(call: &mut Call<'_>) -> Servi
         return Err(Status::INFO_LENGTH_MISMATCH);
     }
     call.memory().write(call.arg(2), &answer[..length])?;
-    let status = if length < answer.len() { Status::BUFFER_OVERFLOW } else { Status::SUCCESS };
+    let status = if length < answer.len() {
+        Status::BUFFER_OVERFLOW
+    } else {
+        Status::SUCCESS
+    };
     put_io_status(call, call.arg(1), status, length as u64)
 }

@@ -13,13 +13,20 @@ pub(super) struct Runs {
 impl Runs {
     /// One run over `start..end`.
     pub(super) fn new(start: u64, end: u64, state: u32) -> Self {
-        Self { starts: BTreeMap::from([(start, state)]), end }
+        Self {
+            starts: BTreeMap::from([(start, state)]),
+            end,
+        }
     }
 
     /// The state at `address` and where its run ends.
     pub(super) fn at(&self, address: u64) -> (u32, u64) {
         let state = self.starts.range(..=address).next_back().map_or(0, |(_, state)| *state);
-        let end = self.starts.range(address + 1..).next().map_or(self.end, |(start, _)| *start);
+        let end = self
+            .starts
+            .range(address + 1..)
+            .next()
+            .map_or(self.end, |(start, _)| *start);
         (state, end)
     }
 
@@ -72,7 +79,8 @@ impl Runs {
     /// The runs of `start..end` alone.
     pub(super) fn part(&self, start: u64, end: u64) -> Self {
         let mut part = Self::new(start, end, self.at(start).0);
-        part.starts.extend(self.starts.range(start + 1..end).map(|(at, state)| (*at, *state)));
+        part.starts
+            .extend(self.starts.range(start + 1..end).map(|(at, state)| (*at, *state)));
         part
     }
 }

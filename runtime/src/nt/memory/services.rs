@@ -37,7 +37,15 @@ fn place_for_zero_bits(zero_bits: u64) -> Result<Place, Status> {
         22..=31 => Err(Status::INVALID_PARAMETER_3),
         mask => {
             let high = u64::MAX >> mask.leading_zeros();
-            Ok(if high < 1 << 32 { Place::Low } else { Place::Within { low: 0, high: high.min(USER_END - 1), alignment: GRANULARITY } })
+            Ok(if high < 1 << 32 {
+                Place::Low
+            } else {
+                Place::Within {
+                    low: 0,
+                    high: high.min(USER_END - 1),
+                    alignment: GRANULARITY,
+                }
+            })
         }
     }
 }
@@ -51,7 +59,13 @@ struct Request {
 }
 
 fn allocate(space: &AddressSpace, request: &Request) -> Result<(u64, u64), Status> {
-    let Request { base, size, kind, protection, place } = *request;
+    let Request {
+        base,
+        size,
+        kind,
+        protection,
+        place,
+    } = *request;
     if size == 0 || size > USER_END || base >= USER_END {
         return Err(Status::INVALID_PARAMETER);
     }
@@ -62,7 +76,11 @@ fn allocate(space: &AddressSpace, request: &Request) -> Result<(u64, u64), Statu
     if kind & (COMMIT | RESERVE) == 0 {
         return Err(Status::INVALID_PARAMETER);
     }
-    let protection = if kind & RESERVE_PLACEHOLDER != 0 { protect::NOACCESS } else { protect::check(protection)? };
+    let protection = if kind & RESERVE_PLACEHOLDER != 0 {
+        protect::NOACCESS
+    } else {
+        protect::check(protection)?
+    };
     if protection & 0xff == protect::WRITECOPY || protection & 0xff == protect::EXECUTE_WRITECOPY {
         return Err(Status::INVALID_PAGE_PROTECTION);
     }
@@ -97,7 +115,13 @@ pub(in crate::nt) fn allocate_virtual_memory(call: &mut Call<'_>) -> ServiceResu
     let memory = call.memory();
     let (base, size) = (memory.get(call.arg(1))?, memory.get(call.arg(3))?);
     let place = place_for_zero_bits(call.arg(2))?;
-    let request = Request { base, size, kind: call.u32(4), protection: call.u32(5), place };
+    let request = Request {
+        base,
+        size,
+        kind: call.u32(4),
+        protection: call.u32(5),
+        place,
+    };
     let (at, length) = allocate(&call.process.space, &request)?;
     memory.put(call.arg(1), at)?;
     memory.put(call.arg(3), length)?;
@@ -121,7 +145,11 @@ pub(in crate::nt) fn extended_place(call: &Call<'_>, list: u64, count: u32) -> R
             if alignment != 0 && (!alignment.is_power_of_two() || alignment < GRANULARITY) {
                 return Err(Status::INVALID_PARAMETER);
             }
-            place = Place::Within { low, high, alignment: alignment.max(GRANULARITY) };
+            place = Place::Within {
+                low,
+                high,
+                alignment: alignment.max(GRANULARITY),
+            };
         }
     }
     Ok(place)
@@ -132,7 +160,13 @@ pub(in crate::nt) fn allocate_virtual_memory_ex(call: &mut Call<'_>) -> ServiceR
     let memory = call.memory();
     let (base, size) = (memory.get(call.arg(1))?, memory.get(call.arg(2))?);
     let place = extended_place(call, call.arg(5), call.u32(6))?;
-    let request = Request { base, size, kind: call.u32(3), protection: call.u32(4), place };
+    let request = Request {
+        base,
+        size,
+        kind: call.u32(3),
+        protection: call.u32(4),
+        place,
+    };
     let (at, length) = allocate(&call.process.space, &request)?;
     memory.put(call.arg(1), at)?;
     memory.put(call.arg(2), length)?;
@@ -201,8 +235,18 @@ pub(in crate::nt) fn query_virtual_memory(call: &mut Call<'_>) -> ServiceResult 
     };
     match class {
         0 => {
-            let BasicInformation { base, allocation_base, allocation_protect, size, state, protect, kind } = space.query(address);
-            let mut answer = [base, allocation_base, allocation_protect.into(), size].map(u64::to_le_bytes).concat();
+            let BasicInformation {
+                base,
+                allocation_base,
+                allocation_protect,
+                size,
+                state,
+                protect,
+                kind,
+            } = space.query(address);
+            let mut answer = [base, allocation_base, allocation_protect.into(), size]
+                .map(u64::to_le_bytes)
+                .concat();
             answer.extend([state, protect, kind, 0].map(u32::to_le_bytes).concat());
             put(&answer, Status::INFO_LENGTH_MISMATCH)
         }
@@ -246,8 +290,15 @@ pub(in crate::nt) fn query_virtual_memory(call: &mut Call<'_>) -> ServiceResult 
         }
         // Wine's DLLs ask for their Unix library: there is none, and a call through the handle fails by name.
         1000 if call.process.flavor.is_wine() => {
-            let own = call.process.entry_points.get().is_some_and(|entry| entry.ntdll == address);
-            put(&(if own { crate::flavor::UNIXLIB_OF_NTDLL } else { address }).to_le_bytes(), Status::INFO_LENGTH_MISMATCH)
+            let own = call
+                .process
+                .entry_points
+                .get()
+                .is_some_and(|entry| entry.ntdll == address);
+            put(
+                &(if own { crate::flavor::UNIXLIB_OF_NTDLL } else { address }).to_le_bytes(),
+                Status::INFO_LENGTH_MISMATCH,
+            )
         }
         class => Err(call.unserved_class(class)),
     }
@@ -269,12 +320,18 @@ fn transfer(call: &mut Call<'_>, read: bool) -> ServiceResult {
     const PARTIAL_COPY: Status = Status(0x8000_000d);
     own_process(call, 0)?;
     let memory = call.memory();
-    let (from, to) = if read { (call.arg(1), call.arg(2)) } else { (call.arg(2), call.arg(1)) };
+    let (from, to) = if read {
+        (call.arg(1), call.arg(2))
+    } else {
+        (call.arg(2), call.arg(1))
+    };
     let total = call.arg(3);
     let mut done = 0;
     while done < total {
         let step = (total - done).min(0x1_0000);
-        let Ok(bytes) = memory.read_bytes(from.wrapping_add(done), usize::try_from(step).unwrap_or(0)) else { break };
+        let Ok(bytes) = memory.read_bytes(from.wrapping_add(done), usize::try_from(step).unwrap_or(0)) else {
+            break;
+        };
         if memory.write(to.wrapping_add(done), &bytes).is_err() {
             break;
         }

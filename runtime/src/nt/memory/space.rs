@@ -116,7 +116,10 @@ impl State {
 }
 
 fn page_range(address: u64, size: u64) -> Result<(u64, u64), Status> {
-    let end = address.checked_add(size).filter(|end| *end <= USER_END).ok_or(Status::INVALID_PARAMETER)?;
+    let end = address
+        .checked_add(size)
+        .filter(|end| *end <= USER_END)
+        .ok_or(Status::INVALID_PARAMETER)?;
     Ok((address & !(PAGE - 1), end.next_multiple_of(PAGE)))
 }
 
@@ -124,7 +127,13 @@ impl AddressSpace {
     /// An empty address space on `pages`.
     #[must_use]
     pub fn new(pages: Box<dyn Pages>) -> Self {
-        Self { pages, state: Mutex::new(State { regions: BTreeMap::new(), next_high: HIGH_START }) }
+        Self {
+            pages,
+            state: Mutex::new(State {
+                regions: BTreeMap::new(),
+                next_high: HIGH_START,
+            }),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -135,12 +144,32 @@ impl AddressSpace {
     ///
     /// # Errors
     /// `CONFLICTING_ADDRESSES` when the place is taken, `NO_MEMORY` when there is none.
-    pub fn reserve(&self, place: Place, size: u64, kind: Kind, protection: u32, name: Option<Arc<str>>) -> Result<u64, Status> {
-        let size = size.checked_next_multiple_of(PAGE).filter(|size| *size > 0 && *size < USER_END).ok_or(Status::NO_MEMORY)?;
+    pub fn reserve(
+        &self,
+        place: Place,
+        size: u64,
+        kind: Kind,
+        protection: u32,
+        name: Option<Arc<str>>,
+    ) -> Result<u64, Status> {
+        let size = size
+            .checked_next_multiple_of(PAGE)
+            .filter(|size| *size > 0 && *size < USER_END)
+            .ok_or(Status::NO_MEMORY)?;
         let mut state = self.lock();
         let base = self.place(&mut state, place, size)?;
         let pages = Runs::new(base, base + size, 0);
-        state.regions.insert(base, Region { size, kind, allocation_protect: protection, pages, name, placeholder: false });
+        state.regions.insert(
+            base,
+            Region {
+                size,
+                kind,
+                allocation_protect: protection,
+                pages,
+                name,
+                placeholder: false,
+            },
+        );
         Ok(base)
     }
 
@@ -156,16 +185,27 @@ impl AddressSpace {
             Place::High => (state.next_high, USER_END, GRANULARITY),
             Place::Low => (LOW_START, LOW_END, GRANULARITY),
             Place::Within { low, high, alignment } => {
-                let high = if high == 0 { USER_END } else { high.saturating_add(1).min(USER_END) };
+                let high = if high == 0 {
+                    USER_END
+                } else {
+                    high.saturating_add(1).min(USER_END)
+                };
                 // Without a reason to go low, leave the low 4 GiB to those who must be there.
-                let low = if low == 0 && high == USER_END { HIGH_START } else { low.max(LOW_START) };
+                let low = if low == 0 && high == USER_END {
+                    HIGH_START
+                } else {
+                    low.max(LOW_START)
+                };
                 (low, high, alignment.max(GRANULARITY))
             }
         };
         let mut at = low.checked_next_multiple_of(alignment).ok_or(Status::NO_MEMORY)?;
         // Each turn passes one region of ours or one step of the host's; the host has no more mappings than this.
         for _ in 0..200_000 {
-            let end = at.checked_add(size).filter(|end| *end <= high).ok_or(Status::NO_MEMORY)?;
+            let end = at
+                .checked_add(size)
+                .filter(|end| *end <= high)
+                .ok_or(Status::NO_MEMORY)?;
             if let Some((base, region)) = state.regions.range(..end).next_back()
                 && base + region.size > at
             {
@@ -179,7 +219,9 @@ impl AddressSpace {
                     }
                     return Ok(at);
                 }
-                Err(crate::vdk::PageError::InUse) => at = at.checked_add(alignment.max(0x10_0000)).ok_or(Status::NO_MEMORY)?,
+                Err(crate::vdk::PageError::InUse) => {
+                    at = at.checked_add(alignment.max(0x10_0000)).ok_or(Status::NO_MEMORY)?
+                }
                 Err(error) => return Err(error.into()),
             }
         }
@@ -261,7 +303,14 @@ impl AddressSpace {
         for (from, to) in [(base, start), (end, base + region.size)] {
             if from < to {
                 let pages = region.pages.part(from, to);
-                state.regions.insert(from, Region { size: to - from, pages, ..region.clone() });
+                state.regions.insert(
+                    from,
+                    Region {
+                        size: to - from,
+                        pages,
+                        ..region.clone()
+                    },
+                );
             }
         }
         Ok((start, end - start))
@@ -298,7 +347,14 @@ impl AddressSpace {
         for (from, to) in [(base, start), (start, end), (end, base + region.size)] {
             if from < to {
                 let pages = region.pages.part(from, to);
-                state.regions.insert(from, Region { size: to - from, pages, ..region.clone() });
+                state.regions.insert(
+                    from,
+                    Region {
+                        size: to - from,
+                        pages,
+                        ..region.clone()
+                    },
+                );
             }
         }
         Ok(())
@@ -314,10 +370,17 @@ impl AddressSpace {
         let mut at = start;
         let mut joined: Option<Region> = None;
         while at < end {
-            let region = state.regions.get(&at).filter(|region| region.kind == Kind::Private && at + region.size <= end);
+            let region = state
+                .regions
+                .get(&at)
+                .filter(|region| region.kind == Kind::Private && at + region.size <= end);
             let region = region.ok_or(Status::CONFLICTING_ADDRESSES)?.clone();
             let next = at + region.size;
-            let all = joined.get_or_insert_with(|| Region { size: end - start, pages: Runs::new(start, end, 0), ..region.clone() });
+            let all = joined.get_or_insert_with(|| Region {
+                size: end - start,
+                pages: Runs::new(start, end, 0),
+                ..region.clone()
+            });
             let mut page = at;
             while page < next {
                 let (state, run_end) = region.pages.at(page);
@@ -342,14 +405,23 @@ impl AddressSpace {
     ///
     /// # Errors
     /// The host's refusal.
-    pub fn map_file(&self, address: u64, size: u64, file: BorrowedFd<'_>, offset: u64, protection: u32, sharing: Sharing) -> Result<(), Status> {
+    pub fn map_file(
+        &self,
+        address: u64,
+        size: u64,
+        file: BorrowedFd<'_>,
+        offset: u64,
+        protection: u32,
+        sharing: Sharing,
+    ) -> Result<(), Status> {
         let (start, end) = page_range(address, size)?;
         let mut state = self.lock();
         let (base, region) = state.find(start).ok_or(Status::CONFLICTING_ADDRESSES)?;
         if end > base + region.size {
             return Err(Status::CONFLICTING_ADDRESSES);
         }
-        self.pages.map_file(start, end - start, file, offset, protect::access(protection), sharing)?;
+        self.pages
+            .map_file(start, end - start, file, offset, protect::access(protection), sharing)?;
         region.pages.set(start, end, protection);
         Ok(())
     }
@@ -373,7 +445,15 @@ impl AddressSpace {
         }
         let next = state.regions.range(page..).next().map_or(USER_END, |(base, _)| *base);
         let size = next.saturating_sub(page);
-        BasicInformation { base: page, allocation_base: 0, allocation_protect: 0, size, state: 0x1_0000, protect: protect::NOACCESS, kind: 0 }
+        BasicInformation {
+            base: page,
+            allocation_base: 0,
+            allocation_protect: 0,
+            size,
+            state: 0x1_0000,
+            protect: protect::NOACCESS,
+            kind: 0,
+        }
     }
 
     /// The base and the file name of the view or image at `address`.
@@ -390,16 +470,24 @@ impl AddressSpace {
         let page = address & !(PAGE - 1);
         let (bottom, limit) = stack;
         let mut state = self.lock();
-        let Some((base, region)) = state.find(page) else { return (PageFault::Denied, None) };
+        let Some((base, region)) = state.find(page) else {
+            return (PageFault::Denied, None);
+        };
         // The lowest three pages of a stack stay out of reach: room to tell the program that it overflowed. Wine's ntdll
         // may jump far below the guard page, so any touch of the reserved part grows the stack.
         if base == bottom && page >= bottom + 3 * PAGE && page < limit {
-            let grown = self.pages.protect(page, limit - page, protect::access(protect::READWRITE));
+            let grown = self
+                .pages
+                .protect(page, limit - page, protect::access(protect::READWRITE));
             if grown.is_err() {
                 return (PageFault::Denied, None);
             }
             region.pages.set(page, limit, protect::READWRITE);
-            if self.pages.protect(page - PAGE, PAGE, protect::access(protect::GUARD)).is_ok() {
+            if self
+                .pages
+                .protect(page - PAGE, PAGE, protect::access(protect::GUARD))
+                .is_ok()
+            {
                 region.pages.set(page - PAGE, page, protect::READWRITE | protect::GUARD);
             }
             return (PageFault::Served, Some(page));
@@ -428,44 +516,73 @@ mod tests {
     #[test]
     fn reserved_pages_cannot_be_protected_and_committed_ones_give_their_old_protection() {
         let space = space();
-        let base = space.reserve(Place::High, 0x5000, Kind::Private, protect::READWRITE, None).expect("room");
+        let base = space
+            .reserve(Place::High, 0x5000, Kind::Private, protect::READWRITE, None)
+            .expect("room");
         assert_eq!(base % GRANULARITY, 0);
         assert_eq!(space.protect(base, 1, protect::READONLY), Err(Status::NOT_COMMITTED));
-        space.commit(base + 0x1000, 0x2000, protect::READWRITE).expect("reserved");
-        assert_eq!(space.protect(base + 0x1fff, 2, protect::READONLY), Ok(protect::READWRITE));
+        space
+            .commit(base + 0x1000, 0x2000, protect::READWRITE)
+            .expect("reserved");
+        assert_eq!(
+            space.protect(base + 0x1fff, 2, protect::READONLY),
+            Ok(protect::READWRITE)
+        );
         let page = space.query(base + 0x1234);
-        assert_eq!((page.base, page.size, page.state, page.protect), (base + 0x1000, 0x2000, 0x1000, protect::READONLY));
-        assert_eq!(space.commit(base + 0x4000, 0x2000, protect::READWRITE), Err(Status::CONFLICTING_ADDRESSES));
+        assert_eq!(
+            (page.base, page.size, page.state, page.protect),
+            (base + 0x1000, 0x2000, 0x1000, protect::READONLY)
+        );
+        assert_eq!(
+            space.commit(base + 0x4000, 0x2000, protect::READWRITE),
+            Err(Status::CONFLICTING_ADDRESSES)
+        );
     }
 
     #[test]
     fn a_released_middle_leaves_two_regions() {
         let space = space();
-        let base = space.reserve(Place::At(0x50_0000), 0x3_0000, Kind::Private, protect::READWRITE, None).expect("free");
+        let base = space
+            .reserve(Place::At(0x50_0000), 0x3_0000, Kind::Private, protect::READWRITE, None)
+            .expect("free");
         space.release(base + 0x1_0000, 0x1_0000).expect("ours");
         assert_eq!(space.query(base + 0x1_0000).state, 0x1_0000);
         assert_eq!(space.query(base + 0x2_0000).allocation_base, base + 0x2_0000);
         assert_eq!(space.release(base + 0x1_0000, 0), Err(Status::MEMORY_NOT_ALLOCATED));
-        assert_eq!(space.reserve(Place::At(base), 0x1000, Kind::Private, 4, None), Err(Status::CONFLICTING_ADDRESSES));
+        assert_eq!(
+            space.reserve(Place::At(base), 0x1000, Kind::Private, 4, None),
+            Err(Status::CONFLICTING_ADDRESSES)
+        );
     }
 
     #[test]
     fn a_stack_grows_down_to_its_last_three_pages_and_not_further() {
         let space = space();
-        let base = space.reserve(Place::High, 0x1_0000, Kind::Private, protect::READWRITE, None).expect("room");
-        space.commit(base + 0xf000, 0x1000, protect::READWRITE).expect("reserved");
+        let base = space
+            .reserve(Place::High, 0x1_0000, Kind::Private, protect::READWRITE, None)
+            .expect("room");
+        space
+            .commit(base + 0xf000, 0x1000, protect::READWRITE)
+            .expect("reserved");
         let limit = base + 0xf000;
         let (fault, grown) = space.page_fault(base + 0xa123, (base, limit));
         assert_eq!((fault, grown), (PageFault::Served, Some(base + 0xa000)));
         assert_eq!(space.query(base + 0x9000).protect, protect::READWRITE | protect::GUARD);
-        assert_eq!(space.page_fault(base + 0x2fff, (base, base + 0xa000)).0, PageFault::Denied);
+        assert_eq!(
+            space.page_fault(base + 0x2fff, (base, base + 0xa000)).0,
+            PageFault::Denied
+        );
     }
 
     #[test]
     fn a_guard_page_is_told_once() {
         let space = space();
-        let base = space.reserve(Place::High, 0x1000, Kind::Private, protect::READWRITE, None).expect("room");
-        space.commit(base, 0x1000, protect::READWRITE | protect::GUARD).expect("reserved");
+        let base = space
+            .reserve(Place::High, 0x1000, Kind::Private, protect::READWRITE, None)
+            .expect("room");
+        space
+            .commit(base, 0x1000, protect::READWRITE | protect::GUARD)
+            .expect("reserved");
         assert_eq!(space.page_fault(base, (0, 0)).0, PageFault::Guard);
         assert_eq!(space.page_fault(base, (0, 0)).0, PageFault::Denied);
         assert_eq!(space.query(base).protect, protect::READWRITE);
@@ -474,7 +591,9 @@ mod tests {
     #[test]
     fn split_placeholders_join_again() {
         let space = space();
-        let base = space.reserve(Place::High, 0x4_0000, Kind::Private, protect::NOACCESS, None).expect("room");
+        let base = space
+            .reserve(Place::High, 0x4_0000, Kind::Private, protect::NOACCESS, None)
+            .expect("room");
         space.split(base + 0x1_0000, 0x1_0000).expect("inside");
         assert_eq!(space.query(base + 0x1_0000).size, 0x1_0000);
         assert_eq!(space.coalesce(base, 0x1_8000), Err(Status::CONFLICTING_ADDRESSES));

@@ -7,7 +7,10 @@ mod system;
 mod thread;
 
 pub(super) use process::{QUERY_CLASSES as PROCESS_CLASSES, query_information_process};
-pub(super) use system::{EX_CLASSES as SYSTEM_EX_CLASSES, QUERY_CLASSES as SYSTEM_CLASSES, query_system_information, query_system_information_ex};
+pub(super) use system::{
+    EX_CLASSES as SYSTEM_EX_CLASSES, QUERY_CLASSES as SYSTEM_CLASSES, query_system_information,
+    query_system_information_ex,
+};
 pub(super) use thread::{QUERY_CLASSES as THREAD_CLASSES, query_information_thread};
 
 /// Little-endian fields at offsets in a block of zeros.

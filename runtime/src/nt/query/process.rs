@@ -10,7 +10,9 @@ use crate::vdk::MemoryExt;
 
 /// What is served: basic, I/O counters, VM counters, times, debug port, error mode, hard error, handle count, session,
 /// affinity, WoW64, image names, debug object and flags, execute flags, cookie, image information, and group data.
-pub(in crate::nt) const QUERY_CLASSES: &[u32] = &[0, 1, 2, 3, 4, 7, 12, 18, 20, 21, 23, 24, 26, 27, 29, 30, 31, 33, 34, 36, 37, 39, 43, 47, 64];
+pub(in crate::nt) const QUERY_CLASSES: &[u32] = &[
+    0, 1, 2, 3, 4, 7, 12, 18, 20, 21, 23, 24, 26, 27, 29, 30, 31, 33, 34, 36, 37, 39, 43, 47, 64,
+];
 
 pub(in crate::nt) fn query_information_process(call: &mut Call<'_>) -> ServiceResult {
     let class = call.u32(1);
@@ -25,7 +27,9 @@ pub(in crate::nt) fn query_information_process(call: &mut Call<'_>) -> ServiceRe
                 // Basic information, and whether it is a 32-bit process; nothing else is known of a child yet.
                 let code = child.exit_code().unwrap_or(super::super::thread::STILL_ACTIVE);
                 let answer = match class {
-                    0 => [u64::from(code), 0, 1, 8, child.id.into(), process.id.into()].map(u64::to_le_bytes).concat(),
+                    0 => [u64::from(code), 0, 1, 8, child.id.into(), process.id.into()]
+                        .map(u64::to_le_bytes)
+                        .concat(),
                     26 => vec![0; 8],
                     _ => return Err(Status::NOT_SUPPORTED),
                 };
@@ -41,7 +45,16 @@ pub(in crate::nt) fn query_information_process(call: &mut Call<'_>) -> ServiceRe
         0 => {
             // Exit status, PEB, affinity, base priority, id, parent's id.
             let peb = image.map_or(0, |image| image.peb);
-            [u64::from(super::super::thread::STILL_ACTIVE), peb, mask, 8, process.id.into(), 4].map(u64::to_le_bytes).concat()
+            [
+                u64::from(super::super::thread::STILL_ACTIVE),
+                peb,
+                mask,
+                8,
+                process.id.into(),
+                4,
+            ]
+            .map(u64::to_le_bytes)
+            .concat()
         }
         1 => vec![0; 32],
         2 => vec![0; 48],
@@ -62,7 +75,9 @@ pub(in crate::nt) fn query_information_process(call: &mut Call<'_>) -> ServiceRe
         33 => number(2),
         34 => number(0x4d),
         36 => number(0x7ff3_c5a1 ^ process.id),
-        37 => image.map(|image| image.information.clone()).ok_or(Status::NOT_SUPPORTED)?,
+        37 => image
+            .map(|image| image.information.clone())
+            .ok_or(Status::NOT_SUPPORTED)?,
         39 => number(5),
         47 => {
             call.memory().put_optional(call.arg(4), 2u32)?;
@@ -71,7 +86,11 @@ pub(in crate::nt) fn query_information_process(call: &mut Call<'_>) -> ServiceRe
         64 => number(0),
         _ => {
             let path = image.map_or("", |image| image.path.as_str());
-            let path = if class == 27 { crate::nt::file::device_path(path) } else { path.to_owned() };
+            let path = if class == 27 {
+                crate::nt::file::device_path(path)
+            } else {
+                path.to_owned()
+            };
             counted_string(call.arg(2), &path)
         }
     };

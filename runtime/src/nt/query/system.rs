@@ -8,7 +8,9 @@ use crate::vdk::MemoryExt;
 
 /// What is served: basic, processor, performance, time of day, processor times, handles-free boot data, page file, kernel
 /// debugger, native basic and processor, time adjustment, time zone, logical processors, boot environment and others.
-pub(in crate::nt) const QUERY_CLASSES: &[u32] = &[0, 1, 2, 3, 8, 21, 23, 28, 35, 44, 50, 55, 62, 63, 73, 90, 102, 103, 114, 123, 149, 1000];
+pub(in crate::nt) const QUERY_CLASSES: &[u32] = &[
+    0, 1, 2, 3, 8, 21, 23, 28, 35, 44, 50, 55, 62, 63, 73, 90, 102, 103, 114, 123, 149, 1000,
+];
 
 fn basic(processors: u32) -> Vec<u8> {
     let mask = u64::MAX >> (64 - processors.clamp(1, 64));
@@ -46,11 +48,21 @@ pub(in crate::nt) fn query_system_information(call: &mut Call<'_>) -> ServiceRes
             basic(host.processors)
         }
         // Architecture AMD64, level, revision, maximum processors, feature bits.
-        1 | 63 => block(12, &[(0, &9u16.to_le_bytes()), (2, &6u16.to_le_bytes()), (6, &64u16.to_le_bytes())]),
+        1 | 63 => block(
+            12,
+            &[
+                (0, &9u16.to_le_bytes()),
+                (2, &6u16.to_le_bytes()),
+                (6, &64u16.to_le_bytes()),
+            ],
+        ),
         2 => vec![0; 0x158.min(call.u32(2) as usize).max(0x138)],
         3 => {
             let (now, up) = (host.clock.system_time(), host.clock.monotonic_time());
-            block(48, &[(0, &now.saturating_sub(up).to_le_bytes()), (8, &now.to_le_bytes())])
+            block(
+                48,
+                &[(0, &now.saturating_sub(up).to_le_bytes()), (8, &now.to_le_bytes())],
+            )
         }
         8 => vec![0; 48 * processors],
         21 => vec![0; 36],
@@ -59,7 +71,14 @@ pub(in crate::nt) fn query_system_information(call: &mut Call<'_>) -> ServiceRes
             host.random.fill(&mut bytes);
             bytes
         }
-        28 => block(12, &[(0, &156_250u32.to_le_bytes()), (4, &156_250u32.to_le_bytes()), (8, &[1])]),
+        28 => block(
+            12,
+            &[
+                (0, &156_250u32.to_le_bytes()),
+                (4, &156_250u32.to_le_bytes()),
+                (8, &[1]),
+            ],
+        ),
         // No kernel debugger.
         35 => vec![0, 1],
         149 => vec![0; 3],
@@ -68,7 +87,9 @@ pub(in crate::nt) fn query_system_information(call: &mut Call<'_>) -> ServiceRes
         102 => vec![0; 432],
         50 => 0xffff_8000_0000_0000u64.to_le_bytes().to_vec(),
         55 => numa(host.processors, call.u32(2)),
-        73 => (0..processors).flat_map(|number| block(32, &[(0, &(1u64 << number).to_le_bytes())])).collect(),
+        73 => (0..processors)
+            .flat_map(|number| block(32, &[(0, &(1u64 << number).to_le_bytes())]))
+            .collect(),
         // Firmware: UEFI, a fixed identifier.
         90 => block(32, &[(16, &2u32.to_le_bytes())]),
         103 => [8u32, 1].map(u32::to_le_bytes).concat(),
@@ -128,18 +149,42 @@ pub(in crate::nt) fn query_system_information_ex(call: &mut Call<'_>) -> Service
 /// SYSTEM_LOGICAL_PROCESSOR_INFORMATION_EX for one core.
 fn core(number: u32) -> Vec<u8> {
     let mask = 1u64 << number;
-    block(48, &[(0, &0u32.to_le_bytes()), (4, &48u32.to_le_bytes()), (30, &1u16.to_le_bytes()), (32, &mask.to_le_bytes())])
+    block(
+        48,
+        &[
+            (0, &0u32.to_le_bytes()),
+            (4, &48u32.to_le_bytes()),
+            (30, &1u16.to_le_bytes()),
+            (32, &mask.to_le_bytes()),
+        ],
+    )
 }
 
 /// The same for the one NUMA node.
 fn node(processors: u32) -> Vec<u8> {
     let mask = u64::MAX >> (64 - processors.clamp(1, 64));
-    block(48, &[(0, &1u32.to_le_bytes()), (4, &48u32.to_le_bytes()), (32, &mask.to_le_bytes())])
+    block(
+        48,
+        &[
+            (0, &1u32.to_le_bytes()),
+            (4, &48u32.to_le_bytes()),
+            (32, &mask.to_le_bytes()),
+        ],
+    )
 }
 
 /// The same for the one processor group.
 fn group(processors: u32) -> Vec<u8> {
     let mask = u64::MAX >> (64 - processors.clamp(1, 64));
     let count = [u8::try_from(processors).unwrap_or(64); 2];
-    block(80, &[(0, &4u32.to_le_bytes()), (4, &80u32.to_le_bytes()), (8, &[1, 0, 1, 0]), (32, &count), (72, &mask.to_le_bytes())])
+    block(
+        80,
+        &[
+            (0, &4u32.to_le_bytes()),
+            (4, &80u32.to_le_bytes()),
+            (8, &[1, 0, 1, 0]),
+            (32, &count),
+            (72, &mask.to_le_bytes()),
+        ],
+    )
 }

@@ -23,7 +23,14 @@ pub(in crate::nt) fn query_information_thread(call: &mut Call<'_>) -> ServiceRes
     let answer = match class {
         0 => {
             // Exit status, TEB, process and thread id, affinity, priority, base priority.
-            let fields = [u64::from(thread.exit_code()), thread.teb, call.process.id.into(), thread.id.into(), mask, 8];
+            let fields = [
+                u64::from(thread.exit_code()),
+                thread.teb,
+                call.process.id.into(),
+                thread.id.into(),
+                mask,
+                8,
+            ];
             fields.map(u64::to_le_bytes).concat()
         }
         1 => block(32, &[(0, &call.process.host.clock.system_time().to_le_bytes())]),
@@ -36,7 +43,11 @@ pub(in crate::nt) fn query_information_thread(call: &mut Call<'_>) -> ServiceRes
         35 => number(thread.suspend_count()),
         38 => {
             call.memory().put_optional(call.arg(4), 16u32)?;
-            return if call.u32(3) < 16 { Err(Status::BUFFER_TOO_SMALL) } else { call.answer(2, None, &[0; 16]) };
+            return if call.u32(3) < 16 {
+                Err(Status::BUFFER_TOO_SMALL)
+            } else {
+                call.answer(2, None, &[0; 16])
+            };
         }
         _ => number(0),
     };

@@ -10,9 +10,9 @@ mod store;
 use std::sync::Arc;
 
 pub(super) use services::{
-    KEY_CLASSES, VALUE_CLASSES,
-    create_key, delete_key, delete_value_key, enumerate_key, enumerate_value_key, flush_key, notify_change_key, open_key,
-    open_key_ex, query_key, query_multiple_value_key, query_value_key, set_value_key,
+    KEY_CLASSES, VALUE_CLASSES, create_key, delete_key, delete_value_key, enumerate_key, enumerate_value_key,
+    flush_key, notify_change_key, open_key, open_key_ex, query_key, query_multiple_value_key, query_value_key,
+    set_value_key,
 };
 pub use store::{KeyNode, Registry, Value};
 

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use super::store::{KeyNode, Registry, Value};
 use super::KeyObject;
+use super::store::{KeyNode, Registry, Value};
 use crate::nt::call::{Call, ServiceResult};
 use crate::nt::strings::{ObjectAttributes, read_string, utf16_bytes};
 use crate::object::{Body, Object};
@@ -16,7 +16,11 @@ const MAX_VALUE_BYTES: u32 = 16 << 20;
 
 fn key_object(call: &Call<'_>) -> Result<Arc<Object>, Status> {
     let object = call.object(0)?;
-    if matches!(object.body, Body::Key(_)) { Ok(object) } else { Err(Status::OBJECT_TYPE_MISMATCH) }
+    if matches!(object.body, Body::Key(_)) {
+        Ok(object)
+    } else {
+        Err(Status::OBJECT_TYPE_MISMATCH)
+    }
 }
 
 fn key_of(object: &Object) -> Result<&KeyObject, Status> {
@@ -33,7 +37,9 @@ fn key_of(object: &Object) -> Result<&KeyObject, Status> {
 fn target(call: &Call<'_>, attributes: &ObjectAttributes) -> Result<(Arc<KeyNode>, String, String), Status> {
     let name = attributes.name.clone().unwrap_or_default();
     if attributes.root == 0 {
-        let below = Registry::below_root(&name).ok_or(Status::OBJECT_PATH_SYNTAX_BAD)?.to_owned();
+        let below = Registry::below_root(&name)
+            .ok_or(Status::OBJECT_PATH_SYNTAX_BAD)?
+            .to_owned();
         return Ok((Arc::clone(call.process.registry.root()), below, name));
     }
     let object = call.process.object(call.thread, attributes.root)?;
@@ -41,7 +47,11 @@ fn target(call: &Call<'_>, attributes: &ObjectAttributes) -> Result<(Arc<KeyNode
     if name.starts_with('\\') {
         return Err(Status::OBJECT_PATH_SYNTAX_BAD);
     }
-    let full = if name.is_empty() { root.path.clone() } else { format!("{}\\{name}", root.path) };
+    let full = if name.is_empty() {
+        root.path.clone()
+    } else {
+        format!("{}\\{name}", root.path)
+    };
     Ok((Arc::clone(&root.node), name, full))
 }
 
@@ -74,11 +84,16 @@ pub(in crate::nt) fn create_key(call: &mut Call<'_>) -> ServiceResult {
     }
     let attributes = ObjectAttributes::of(call, 2)?;
     let (from, below, full) = target(call, &attributes)?;
-    let class = if call.arg(4) == 0 { String::new() } else { read_string(call.memory(), call.arg(4))? };
+    let class = if call.arg(4) == 0 {
+        String::new()
+    } else {
+        read_string(call.memory(), call.arg(4))?
+    };
     let now = call.process.host.clock.system_time();
     let (node, new) = call.process.registry.create(&from, &below, &class, now)?;
     give_key(call, node, full, &attributes)?;
-    call.memory().put_optional(call.arg(6), if new { CREATED_NEW_KEY } else { OPENED_EXISTING_KEY })?;
+    call.memory()
+        .put_optional(call.arg(6), if new { CREATED_NEW_KEY } else { OPENED_EXISTING_KEY })?;
     Ok(Status::SUCCESS)
 }
 
@@ -91,8 +106,13 @@ fn answer_cut(call: &Call<'_>, buffer: usize, answer: &[u8], fixed: usize) -> Se
     if room < fixed {
         return Err(Status::BUFFER_TOO_SMALL);
     }
-    call.memory().write(call.arg(buffer), &answer[..answer.len().min(room)])?;
-    Ok(if room < answer.len() { Status::BUFFER_OVERFLOW } else { Status::SUCCESS })
+    call.memory()
+        .write(call.arg(buffer), &answer[..answer.len().min(room)])?;
+    Ok(if room < answer.len() {
+        Status::BUFFER_OVERFLOW
+    } else {
+        Status::SUCCESS
+    })
 }
 
 fn length_of(bytes: &[u8]) -> [u8; 4] {
@@ -142,7 +162,10 @@ fn answer_value(call: &Call<'_>, class: u32, buffer: usize, value: &Value) -> Se
 pub(in crate::nt) fn query_value_key(call: &mut Call<'_>) -> ServiceResult {
     let object = key_object(call)?;
     let name = read_string(call.memory(), call.arg(1))?;
-    let value = key_of(&object)?.node.value(&name).ok_or(Status::OBJECT_NAME_NOT_FOUND)?;
+    let value = key_of(&object)?
+        .node
+        .value(&name)
+        .ok_or(Status::OBJECT_NAME_NOT_FOUND)?;
     answer_value(call, call.u32(2), 3, &value)
 }
 
@@ -194,7 +217,11 @@ pub(in crate::nt) fn set_value_key(call: &mut Call<'_>) -> ServiceResult {
     }
     let data = call.memory().read_bytes(call.arg(4), call.u32(5) as usize)?;
     let node = &key_of(&object)?.node;
-    node.set_value(Value { name, kind: call.u32(3), data });
+    node.set_value(Value {
+        name,
+        kind: call.u32(3),
+        data,
+    });
     node.touch(call.process.host.clock.system_time());
     Ok(Status::SUCCESS)
 }
@@ -226,7 +253,8 @@ fn answer_key(call: &Call<'_>, class: u32, buffer: usize, node: &KeyNode, path: 
     let class_name = utf16_bytes(&node.class);
     let mut answer = node.written().to_le_bytes().to_vec();
     answer.extend([0; 4]);
-    let widest = |lengths: &mut dyn Iterator<Item = usize>| u32::try_from(lengths.max().unwrap_or(0)).unwrap_or(u32::MAX);
+    let widest =
+        |lengths: &mut dyn Iterator<Item = usize>| u32::try_from(lengths.max().unwrap_or(0)).unwrap_or(u32::MAX);
     let counts = || {
         let (subkeys, values) = (node.subkeys(), node.values());
         let units = |text: &str| text.encode_utf16().count() * 2;
@@ -246,7 +274,11 @@ fn answer_key(call: &Call<'_>, class: u32, buffer: usize, node: &KeyNode, path: 
             16
         }
         1 => {
-            let offset = if class_name.is_empty() { u32::MAX } else { u32::try_from((24 + name.len()).next_multiple_of(4)).unwrap_or(u32::MAX) };
+            let offset = if class_name.is_empty() {
+                u32::MAX
+            } else {
+                u32::try_from((24 + name.len()).next_multiple_of(4)).unwrap_or(u32::MAX)
+            };
             answer.extend(offset.to_le_bytes());
             answer.extend(length_of(&class_name));
             answer.extend(length_of(&name));
@@ -262,7 +294,11 @@ fn answer_key(call: &Call<'_>, class: u32, buffer: usize, node: &KeyNode, path: 
             let offset = if class_name.is_empty() { u32::MAX } else { 44 };
             answer.extend(offset.to_le_bytes());
             answer.extend(length_of(&class_name));
-            answer.extend([subkeys, name, class_bytes, values, value_name, data].map(u32::to_le_bytes).concat());
+            answer.extend(
+                [subkeys, name, class_bytes, values, value_name, data]
+                    .map(u32::to_le_bytes)
+                    .concat(),
+            );
             answer.extend(&class_name);
             44
         }
@@ -273,7 +309,11 @@ fn answer_key(call: &Call<'_>, class: u32, buffer: usize, node: &KeyNode, path: 
         }
         4 => {
             let (subkeys, name_bytes, _, values, value_name, data) = counts();
-            answer.extend([subkeys, name_bytes, values, value_name, data].map(u32::to_le_bytes).concat());
+            answer.extend(
+                [subkeys, name_bytes, values, value_name, data]
+                    .map(u32::to_le_bytes)
+                    .concat(),
+            );
             answer.extend(length_of(&name));
             answer.extend([0; 4]);
             40
@@ -307,5 +347,9 @@ pub(in crate::nt) fn flush_key(call: &mut Call<'_>) -> ServiceResult {
 pub(in crate::nt) fn notify_change_key(call: &mut Call<'_>) -> ServiceResult {
     key_of(&*key_object(call)?)?;
     let asynchronous = call.bool(9);
-    if asynchronous { Ok(Status::PENDING) } else { Err(Status::NOT_IMPLEMENTED) }
+    if asynchronous {
+        Ok(Status::PENDING)
+    } else {
+        Err(Status::NOT_IMPLEMENTED)
+    }
 }

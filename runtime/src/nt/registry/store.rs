@@ -39,7 +39,11 @@ pub struct KeyNode {
 
 impl KeyNode {
     fn named(name: &str, class: &str) -> Arc<Self> {
-        Arc::new(Self { name: name.to_owned(), class: class.to_owned(), ..Self::default() })
+        Arc::new(Self {
+            name: name.to_owned(),
+            class: class.to_owned(),
+            ..Self::default()
+        })
     }
 
     fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -48,7 +52,11 @@ impl KeyNode {
 
     /// Fails when the key was deleted.
     pub(super) fn alive(&self) -> Result<(), Status> {
-        if self.deleted.load(Ordering::SeqCst) { Err(Status::KEY_DELETED) } else { Ok(()) }
+        if self.deleted.load(Ordering::SeqCst) {
+            Err(Status::KEY_DELETED)
+        } else {
+            Ok(())
+        }
     }
 
     /// When it was last changed, in NT time.
@@ -70,7 +78,10 @@ impl KeyNode {
     /// Sets a value; the name keeps the spelling of the first time.
     pub fn set_value(&self, value: Value) {
         let mut values = Self::lock(&self.values);
-        let entry = values.entry(upcase(&value.name)).or_insert_with(|| Value { data: Vec::new(), ..value.clone() });
+        let entry = values.entry(upcase(&value.name)).or_insert_with(|| Value {
+            data: Vec::new(),
+            ..value.clone()
+        });
         (entry.kind, entry.data) = (value.kind, value.data);
     }
 
@@ -142,10 +153,18 @@ impl Registry {
     ///
     /// # Errors
     /// As [`Registry::open`], when a key on the way is missing.
-    pub fn create(&self, from: &Arc<KeyNode>, path: &str, class: &str, now: u64) -> Result<(Arc<KeyNode>, bool), Status> {
+    pub fn create(
+        &self,
+        from: &Arc<KeyNode>,
+        path: &str,
+        class: &str,
+        now: u64,
+    ) -> Result<(Arc<KeyNode>, bool), Status> {
         from.alive()?;
         let parts = components(path)?;
-        let Some((last, way)) = parts.split_last() else { return Ok((Arc::clone(from), false)) };
+        let Some((last, way)) = parts.split_last() else {
+            return Ok((Arc::clone(from), false));
+        };
         let mut parent = Arc::clone(from);
         for part in way {
             parent = parent.subkey(part).ok_or(Status::OBJECT_NAME_NOT_FOUND)?;
@@ -171,7 +190,11 @@ impl Registry {
             key = self.create(&key, part, "", 0)?.0;
         }
         for (name, kind, data) in values {
-            key.set_value(Value { name: (*name).to_owned(), kind: *kind, data: data.clone() });
+            key.set_value(Value {
+                name: (*name).to_owned(),
+                kind: *kind,
+                data: data.clone(),
+            });
         }
         Ok(())
     }
@@ -183,7 +206,9 @@ impl Registry {
     pub fn delete(&self, path: &str, key: &Arc<KeyNode>) -> Result<(), Status> {
         key.alive()?;
         let parts = components(path)?;
-        let Some((last, way)) = parts.split_last().filter(|(_, way)| !way.is_empty()) else { return Err(Status::CANNOT_DELETE) };
+        let Some((last, way)) = parts.split_last().filter(|(_, way)| !way.is_empty()) else {
+            return Err(Status::CANNOT_DELETE);
+        };
         let parent = self.open(&self.root, &way.join("\\"))?;
         if !KeyNode::lock(&key.subkeys).is_empty() {
             return Err(Status::CANNOT_DELETE);
@@ -201,23 +226,59 @@ impl Registry {
     /// # Errors
     /// None in practice: every name is valid.
     pub fn with_minimum() -> Result<Self, Status> {
-        let text = |text: &str| (1, text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes).collect::<Vec<u8>>());
+        let text = |text: &str| {
+            (
+                1,
+                text.encode_utf16()
+                    .chain([0])
+                    .flat_map(u16::to_le_bytes)
+                    .collect::<Vec<u8>>(),
+            )
+        };
         let number = |number: u32| (4, number.to_le_bytes().to_vec());
         let registry = Self::default();
         let strings = |entries: &[(&'static str, &str)]| -> Vec<(&'static str, u32, Vec<u8>)> {
-            entries.iter().map(|(name, value)| (*name, text(value).0, text(value).1)).collect()
+            entries
+                .iter()
+                .map(|(name, value)| (*name, text(value).0, text(value).1))
+                .collect()
         };
-        let mut version = strings(&[("CurrentVersion", "6.3"), ("CurrentBuildNumber", "19045"), ("CurrentBuild", "19045"), ("ProductName", "vodka free world"), ("CSDVersion", ""), ("SystemRoot", "C:\\windows")]);
+        let mut version = strings(&[
+            ("CurrentVersion", "6.3"),
+            ("CurrentBuildNumber", "19045"),
+            ("CurrentBuild", "19045"),
+            ("ProductName", "vodka free world"),
+            ("CSDVersion", ""),
+            ("SystemRoot", "C:\\windows"),
+        ]);
         version.push(("CurrentMajorVersionNumber", number(10).0, number(10).1));
         version.push(("CurrentMinorVersionNumber", number(0).0, number(0).1));
         registry.seed("Machine\\Software\\Microsoft\\Windows NT\\CurrentVersion", &version)?;
         let control = "Machine\\System\\CurrentControlSet\\Control";
-        registry.seed(&format!("{control}\\Nls\\CodePage"), &strings(&[("ACP", "1252"), ("OEMCP", "437"), ("MACCP", "10000")]))?;
-        registry.seed(&format!("{control}\\Nls\\Language"), &strings(&[("Default", "0409"), ("InstallLanguage", "0409")]))?;
-        for path in ["Session Manager\\KnownDLLs", "Session Manager\\Environment", "ProductOptions", "TimeZoneInformation"] {
+        registry.seed(
+            &format!("{control}\\Nls\\CodePage"),
+            &strings(&[("ACP", "1252"), ("OEMCP", "437"), ("MACCP", "10000")]),
+        )?;
+        registry.seed(
+            &format!("{control}\\Nls\\Language"),
+            &strings(&[("Default", "0409"), ("InstallLanguage", "0409")]),
+        )?;
+        for path in [
+            "Session Manager\\KnownDLLs",
+            "Session Manager\\Environment",
+            "ProductOptions",
+            "TimeZoneInformation",
+        ] {
             registry.seed(&format!("{control}\\{path}"), &[])?;
         }
-        for path in ["Machine\\Software\\Classes", "Machine\\Hardware", "User\\.Default\\Software", "User\\S-1-5-18\\Software", "User\\S-1-5-21-0-0-0-1000\\Software", "User\\S-1-5-21-0-0-0-1000\\Control Panel\\International"] {
+        for path in [
+            "Machine\\Software\\Classes",
+            "Machine\\Hardware",
+            "User\\.Default\\Software",
+            "User\\S-1-5-18\\Software",
+            "User\\S-1-5-21-0-0-0-1000\\Software",
+            "User\\S-1-5-21-0-0-0-1000\\Control Panel\\International",
+        ] {
             registry.seed(path, &[])?;
         }
         Ok(registry)
@@ -231,12 +292,20 @@ mod tests {
     #[test]
     fn keys_keep_their_spelling_and_are_found_without_case() {
         let registry = Registry::with_minimum().expect("valid names");
-        let key = registry.open(registry.root(), "machine\\SOFTWARE\\microsoft\\WINDOWS nt\\CURRENTversion").expect("seeded");
+        let key = registry
+            .open(
+                registry.root(),
+                "machine\\SOFTWARE\\microsoft\\WINDOWS nt\\CURRENTversion",
+            )
+            .expect("seeded");
         assert_eq!(key.name, "CurrentVersion");
         assert_eq!(key.value("csdVERSION").expect("seeded").data, [0, 0]);
         let (new, made) = registry.create(&key, "Sub", "", 5).expect("room");
         assert!(made && new.written() == 5);
-        assert_eq!(registry.create(&key, "No\\Such", "", 5).err(), Some(Status::OBJECT_NAME_NOT_FOUND));
+        assert_eq!(
+            registry.create(&key, "No\\Such", "", 5).err(),
+            Some(Status::OBJECT_NAME_NOT_FOUND)
+        );
     }
 
     #[test]

@@ -98,8 +98,15 @@ pub struct Service {
 }
 
 /// What a number of an ntdll means whose name no table has.
-pub static UNKNOWN: Service =
-    Service { name: "(unknown)", level: Level::Missing, handler: None, arguments: &[], classes: &[], milestone: 0, listed: false };
+pub static UNKNOWN: Service = Service {
+    name: "(unknown)",
+    level: Level::Missing,
+    handler: None,
+    arguments: &[],
+    classes: &[],
+    milestone: 0,
+    listed: false,
+};
 
 /// The whole table by name.
 #[must_use]
@@ -110,13 +117,37 @@ pub fn all() -> &'static BTreeMap<&'static str, Service> {
         for (milestone, names) in names::NAMES {
             for name in *names {
                 let level = Level::Missing;
-                table.insert(*name, Service { name, level, handler: None, arguments: &[], classes: &[], milestone: *milestone, listed: true });
+                table.insert(
+                    *name,
+                    Service {
+                        name,
+                        level,
+                        handler: None,
+                        arguments: &[],
+                        classes: &[],
+                        milestone: *milestone,
+                        listed: true,
+                    },
+                );
             }
         }
         for service in served::SERVED.iter().flat_map(|family| family.iter()) {
-            let (milestone, listed) = table.get(service.name).map_or((0, false), |known| (known.milestone, known.listed));
+            let (milestone, listed) = table
+                .get(service.name)
+                .map_or((0, false), |known| (known.milestone, known.listed));
             let (name, level, arguments, classes) = (service.name, service.level, service.arguments, service.classes);
-            table.insert(name, Service { name, level, handler: Some(service.handler), arguments, classes, milestone, listed });
+            table.insert(
+                name,
+                Service {
+                    name,
+                    level,
+                    handler: Some(service.handler),
+                    arguments,
+                    classes,
+                    milestone,
+                    listed,
+                },
+            );
         }
         table
     })
@@ -175,7 +206,11 @@ mod tests {
         let sources = sources();
         for service in all().values() {
             if let Level::Full(test) = service.level {
-                assert!(sources.contains(&format!("fn {test}()")), "{} names the test {test}, which is not there", service.name);
+                assert!(
+                    sources.contains(&format!("fn {test}()")),
+                    "{} names the test {test}, which is not there",
+                    service.name
+                );
             }
         }
     }
@@ -186,14 +221,26 @@ mod tests {
             if let Level::Partial(note) | Level::Stub(note) = service.level {
                 assert!(!note.is_empty(), "{}", service.name);
             }
-            assert_eq!(service.handler.is_none(), service.level == Level::Missing, "{}", service.name);
-            assert!(service.arguments.len() <= crate::nt::call::MAX_ARGUMENTS, "{}", service.name);
+            assert_eq!(
+                service.handler.is_none(),
+                service.level == Level::Missing,
+                "{}",
+                service.name
+            );
+            assert!(
+                service.arguments.len() <= crate::nt::call::MAX_ARGUMENTS,
+                "{}",
+                service.name
+            );
         }
     }
 
     #[test]
     fn no_service_is_listed_twice() {
-        let mut names: Vec<&str> = served::SERVED.iter().flat_map(|family| family.iter().map(|service| service.name)).collect();
+        let mut names: Vec<&str> = served::SERVED
+            .iter()
+            .flat_map(|family| family.iter().map(|service| service.name))
+            .collect();
         let count = names.len();
         names.sort_unstable();
         names.dedup();

@@ -65,10 +65,15 @@ fn line(name: &str, number: Option<u32>, service: &'static Service) -> ReportLin
 #[must_use]
 pub fn report(ntdll: Option<&[LearnedService]>) -> Report {
     let mut services: Vec<ReportLine> = match ntdll {
-        Some(learned) => {
-            learned.iter().map(|of| line(&of.name, Some(of.number), find(&of.name).unwrap_or(&UNKNOWN))).collect()
-        }
-        None => all().values().filter(|service| service.listed).map(|of| line(of.name, None, of)).collect(),
+        Some(learned) => learned
+            .iter()
+            .map(|of| line(&of.name, Some(of.number), find(&of.name).unwrap_or(&UNKNOWN)))
+            .collect(),
+        None => all()
+            .values()
+            .filter(|service| service.listed)
+            .map(|of| line(of.name, None, of))
+            .collect(),
     };
     services.sort_by(|a, b| a.name.cmp(&b.name));
     let count = |level: &str| services.iter().filter(|service| service.level == level).count();
@@ -88,9 +93,19 @@ pub fn report_markdown() -> String {
     let mut text = String::from("| service | level | classes | what is left out |\n|---|---|---|---|\n");
     for service in all().values().filter(|service| service.level != Level::Missing) {
         let classes: Vec<String> = service.classes.iter().map(u32::to_string).collect();
-        let note = if let Level::Full(_) = service.level { "" } else { service.level.note() };
+        let note = if let Level::Full(_) = service.level {
+            ""
+        } else {
+            service.level.note()
+        };
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "| {} | {} | {} | {note} |", service.name, service.level.name(), classes.join(" "));
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {note} |",
+            service.name,
+            service.level.name(),
+            classes.join(" ")
+        );
     }
     text
 }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //! The services that have code, by family.
 
-use super::Argument::{self, Attributes as O, Bool as B, Class as C, Handle as H, Pointer as P, Text as S, U32 as U, U64 as Q, Value as V};
+use super::Argument::{
+    self, Attributes as O, Bool as B, Class as C, Handle as H, Pointer as P, Text as S, U32 as U, U64 as Q, Value as V,
+};
 use super::Level::{self, Full, Partial, Stub};
 use crate::nt::call::Handler;
 use crate::nt::{
-    file, io_completion as port, locale, memory::services as memory, misc, object_services as object, process, query, registry,
-    section, synchronization as sync, thread, time, token,
-    process_create,
+    file, io_completion as port, locale, memory::services as memory, misc, object_services as object, process,
+    process_create, query, registry, section, synchronization as sync, thread, time, token,
 };
 
 /// A service that has code.
@@ -29,7 +30,18 @@ macro_rules! family {
 
 const OTHER_PROCESSES: &str = "other processes";
 
-pub(super) const SERVED: &[&[Served]] = &[MEMORY, SECTIONS, OBJECTS, SYNCHRONIZATION, THREADS, PROCESSES, FILES, REGISTRY, SYSTEM, TOKENS];
+pub(super) const SERVED: &[&[Served]] = &[
+    MEMORY,
+    SECTIONS,
+    OBJECTS,
+    SYNCHRONIZATION,
+    THREADS,
+    PROCESSES,
+    FILES,
+    REGISTRY,
+    SYSTEM,
+    TOKENS,
+];
 
 const MEMORY: &[Served] = family! {
     "NtAllocateVirtualMemory" Partial("write watch, large pages, physical pages; other processes"), memory::allocate_virtual_memory, [H, V, Q, V, U, U];
