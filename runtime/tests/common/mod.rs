@@ -86,16 +86,9 @@ pub fn free_drive() -> Option<tempfile::TempDir> {
     Some(drive)
 }
 
-/// The runtime's own command: the example that cargo builds beside the tests.
-fn runtime() -> PathBuf {
-    let test = std::env::current_exe().expect("this test");
-    let target = test.parent().and_then(Path::parent).expect("target/debug/deps/NAME");
-    target.join("examples/run")
-}
-
 /// Runs a program with C: at `drive`; kills it, and fails, when it does not end in time.
 pub fn run(drive: &Path, options: &[&str], program: &str, arguments: &[&str]) -> Output {
-    let mut command = Command::new(runtime());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_vodka-run"));
     command
         .arg("run")
         .arg("--files")

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-//! The runtime alone, without the rest of the `vodka` command: what the integration tests start.
+//! The runtime alone, without the rest of the `vodka` command: what the integration tests start until that command takes
+//! programs itself.
 
 use clap::Parser;
 use runtime::cli::run::{RunArguments, run};
 use runtime::cli::services::{ServicesArguments, run as services};
 
 #[derive(Parser)]
+#[allow(clippy::large_enum_variant, reason = "made once")]
 enum Command {
     /// Run a program
     Run(RunArguments),
