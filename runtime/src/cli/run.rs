@@ -8,6 +8,7 @@ use clap::Args;
 use super::worlds::Place;
 use super::{ExitCode, Failure};
 use crate::nt::TraceFilter;
+use crate::nt::file::Writing;
 use crate::start::{Launch, StartError, run as start};
 
 /// The arguments that run a program.
@@ -81,12 +82,21 @@ fn parse_map(text: &str) -> Result<(char, PathBuf), Failure> {
 
 impl RunArguments {
     fn launch(self) -> Result<Launch, Failure> {
-        let files = match (&self.files, &self.world) {
-            (Some(files), _) => files.clone(),
-            (None, Some(world)) => self.place.world(world)?.path().join("files"),
+        let (files, writing) = match (&self.files, &self.world) {
+            (Some(files), _) => (files.clone(), Writing::Allowed),
+            (None, Some(world)) => {
+                let world = self.place.world(world)?;
+                // A sealed world never changes; a fork will take the writes once worlds can be forked.
+                let sealed = world.conf().digest.is_some();
+                (
+                    world.path().join("files"),
+                    if sealed { Writing::Refused } else { Writing::Allowed },
+                )
+            }
             (None, None) => return Err(usage("no world is named".to_owned())),
         };
         let mut launch = Launch::new(files, self.program);
+        launch.writing = writing;
         launch.maps = self.map.iter().map(|map| parse_map(map)).collect::<Result<_, _>>()?;
         for variable in &self.env {
             let (name, value) = variable

@@ -59,7 +59,9 @@ impl Fake {
     fn new() -> Self {
         let drive = tempfile::tempdir().expect("a directory");
         let mut drives = Drives::default();
-        drives.map('C', drive.path()).expect("opened");
+        drives
+            .map('C', drive.path(), super::file::Writing::Allowed)
+            .expect("opened");
         let clock = Arc::new(FakeClock::at(1_000_000));
         let host = Host {
             memory: Box::new(FakeMemory::new(0x1_0000)),

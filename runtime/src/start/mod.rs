@@ -20,7 +20,7 @@ use crate::image::{
     Export, ImageError, ImageHeaders, LearnedService, exports, learn_services, map_image, rewrite_stub,
 };
 use crate::linux::{LinuxClock, LinuxPages, LinuxRandom};
-use crate::nt::file::{Drives, FileObject};
+use crate::nt::file::{Drives, FileObject, Writing};
 use crate::nt::memory::protect;
 use crate::nt::registry::Registry;
 use crate::nt::section::image_information;
@@ -34,6 +34,8 @@ use crate::uaccess::ProcessMemory;
 pub struct Launch {
     /// The directory that is C:.
     pub files: PathBuf,
+    /// Whether C: may change: a sealed world's must not.
+    pub writing: Writing,
     /// Further drive letters.
     pub maps: Vec<(char, PathBuf)>,
     /// The program: a Windows path (`C:\…`), or a host path inside C: or a map.
@@ -69,6 +71,7 @@ impl Launch {
     pub fn new(files: PathBuf, program: String) -> Self {
         Self {
             files,
+            writing: Writing::Allowed,
             maps: Vec::new(),
             program,
             arguments: Vec::new(),
@@ -145,6 +148,7 @@ pub enum StartError {
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 pub(crate) struct SharedLaunch {
     files: PathBuf,
+    read_only: bool,
     maps: Vec<(char, PathBuf)>,
     trace: Option<String>,
     log_descriptor: Option<RawFd>,
@@ -169,6 +173,7 @@ impl SharedLaunch {
         } = launch;
         Self {
             files: files.clone(),
+            read_only: launch.writing == Writing::Refused,
             maps: maps.clone(),
             trace,
             log_descriptor: launch.log_descriptor,
@@ -181,6 +186,11 @@ impl SharedLaunch {
     fn into_launch(self, program: String) -> Launch {
         let mut launch = Launch::new(self.files, program);
         launch.maps = self.maps;
+        launch.writing = if self.read_only {
+            Writing::Refused
+        } else {
+            Writing::Allowed
+        };
         launch.log_descriptor = self.log_descriptor;
         launch.trace = self.trace.map_or(TraceFilter::None, TraceFilter::Glob);
         (launch.rewrite_stubs, launch.raw_syscalls, launch.move_images) =
@@ -293,8 +303,14 @@ pub fn run(launch: Launch) -> Result<u32, StartError> {
         .cloned()
         .collect::<Vec<_>>();
     for (letter, path) in all {
+        // Maps are the person's own directories.
+        let writing = if letter == 'C' {
+            launch.writing
+        } else {
+            Writing::Allowed
+        };
         drives
-            .map(letter, &path)
+            .map(letter, &path, writing)
             .map_err(|source| StartError::Drive { letter, path, source })?;
     }
     let program = find_program(&drives, &launch.program)?;

@@ -234,6 +234,9 @@ pub(in crate::nt) fn set_information_file(call: &mut Call<'_>) -> ServiceResult 
 }
 
 fn set_basic(call: &Call<'_>, file: &FileObject) -> Result<(), Status> {
+    if let Some((volume, _)) = &*file.place.lock().unwrap_or_else(PoisonError::into_inner) {
+        volume.check_writing()?;
+    }
     let memory = call.memory();
     let (accessed, written): (i64, i64) = (memory.get(call.arg(2) + 8)?, memory.get(call.arg(2) + 16)?);
     let wanted: u32 = memory.get(call.arg(2) + 32)?;

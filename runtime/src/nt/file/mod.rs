@@ -31,7 +31,7 @@ pub(super) use transfer::{
     FS_CONTROL_CODES, cancel_io, device_io_control, flush_buffers, fs_control, lock_file, read_file, unlock_file,
     write_file,
 };
-pub use volume::{Drives, Volume};
+pub use volume::{Drives, Volume, Writing};
 pub(super) use volume_information::{QUERY_CLASSES as VOLUME_QUERY_CLASSES, query_volume_information_file};
 
 use crate::object::Object;

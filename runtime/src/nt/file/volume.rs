@@ -28,9 +28,9 @@ impl Drives {
     ///
     /// # Errors
     /// The host's error when the directory cannot be opened.
-    pub fn map(&mut self, letter: char, directory: &Path) -> std::io::Result<()> {
+    pub fn map(&mut self, letter: char, directory: &Path, write: Writing) -> std::io::Result<()> {
         self.0
-            .insert(letter.to_ascii_uppercase(), Arc::new(Volume::open(directory)?));
+            .insert(letter.to_ascii_uppercase(), Arc::new(Volume::open(directory, write)?));
         Ok(())
     }
 
@@ -58,9 +58,19 @@ impl Drives {
     }
 }
 
+/// Whether a program may change a drive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Writing {
+    /// It may.
+    Allowed,
+    /// Every change is refused: a sealed world's files.
+    Refused,
+}
+
 /// One drive.
 pub struct Volume {
     path: PathBuf,
+    writing: Writing,
     root: OwnedFd,
 }
 
@@ -92,10 +102,19 @@ impl Volume {
     ///
     /// # Errors
     /// The host's error.
-    pub fn open(directory: &Path) -> std::io::Result<Self> {
+    pub fn open(directory: &Path, writing: Writing) -> std::io::Result<Self> {
         let path = directory.canonicalize()?;
         let root = rustix::fs::open(&path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-        Ok(Self { path, root })
+        Ok(Self { path, writing, root })
+    }
+
+    /// Refuses what would change a drive that must not change.
+    pub(super) fn check_writing(&self) -> Result<(), Status> {
+        const MEDIA_WRITE_PROTECTED: Status = Status(0xc000_00a2);
+        match self.writing {
+            Writing::Allowed => Ok(()),
+            Writing::Refused => Err(MEDIA_WRITE_PROTECTED),
+        }
     }
 
     fn beneath(&self, path: &Path, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
@@ -178,6 +197,9 @@ impl Volume {
 
     /// Opens what a lookup found.
     pub(super) fn open_file(&self, path: &Path, write: bool, create: bool, truncate: bool) -> Result<File, Status> {
+        if write || create || truncate {
+            self.check_writing()?;
+        }
         let mut flags = if write { OFlags::RDWR } else { OFlags::RDONLY };
         flags |= OFlags::NONBLOCK;
         if create {
@@ -214,12 +236,14 @@ impl Volume {
 
     /// Makes a directory.
     pub(super) fn create_directory(&self, path: &Path) -> Result<(), Status> {
+        self.check_writing()?;
         let (parent, name) = self.parent(path)?;
         Ok(rustix::fs::mkdirat(parent, name, Mode::from_raw_mode(0o777))?)
     }
 
     /// Removes a file or an empty directory.
     pub(super) fn remove(&self, path: &Path, directory: bool) -> Result<(), Status> {
+        self.check_writing()?;
         let (parent, name) = self.parent(path)?;
         let flags = if directory {
             AtFlags::REMOVEDIR
@@ -231,6 +255,7 @@ impl Volume {
 
     /// Moves a file or directory within this volume.
     pub(super) fn rename(&self, from: &Path, to: &Path, replace: bool) -> Result<(), Status> {
+        self.check_writing()?;
         let ((from_parent, from_name), (to_parent, to_name)) = (self.parent(from)?, self.parent(to)?);
         let flags = if replace {
             rustix::fs::RenameFlags::empty()
@@ -248,6 +273,7 @@ impl Volume {
 
     /// Gives a file another name.
     pub(super) fn link(&self, from: &Path, to: &Path) -> Result<(), Status> {
+        self.check_writing()?;
         let ((from_parent, from_name), (to_parent, to_name)) = (self.parent(from)?, self.parent(to)?);
         Ok(rustix::fs::linkat(
             from_parent,
@@ -299,6 +325,26 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_drive_that_must_not_change_refuses_every_change() {
+        let directory = tempfile::tempdir().expect("a directory");
+        std::fs::write(directory.path().join("file"), "x").expect("written");
+        let volume = Volume::open(directory.path(), Writing::Refused).expect("opened");
+        let refused = Err(Status(0xc000_00a2));
+        let (file, new) = (Path::new("file"), Path::new("new"));
+        assert!(
+            volume.open_file(file, false, false, false).is_ok(),
+            "reading is allowed"
+        );
+        assert_eq!(volume.open_file(file, true, false, false).map(drop), refused);
+        assert_eq!(volume.open_file(new, false, true, false).map(drop), refused);
+        assert_eq!(volume.open_file(file, false, false, true).map(drop), refused);
+        assert_eq!(volume.create_directory(new), refused);
+        assert_eq!(volume.remove(file, false), refused);
+        assert_eq!(volume.rename(file, new, true), refused);
+        assert_eq!(volume.link(file, new), refused);
+    }
+
+    #[test]
     fn names_are_found_without_case_and_nothing_outside_is_reached() {
         let outside = tempfile::tempdir().expect("a directory");
         std::fs::write(outside.path().join("secret"), "x").expect("written");
@@ -306,7 +352,7 @@ mod tests {
         std::fs::create_dir_all(inside.join("Windows/System32")).expect("made");
         std::fs::write(inside.join("Windows/System32/Ntdll.dll"), "x").expect("written");
         std::os::unix::fs::symlink("../secret", inside.join("escape")).expect("linked");
-        let volume = Volume::open(&inside).expect("opened");
+        let volume = Volume::open(&inside, Writing::Allowed).expect("opened");
         let found = volume.lookup(&["WINDOWS", "system32", "NTDLL.DLL"]).expect("found");
         assert_eq!(found.path, Path::new("Windows/System32/Ntdll.dll"));
         assert!(found.metadata.is_some());
