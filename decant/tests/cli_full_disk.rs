@@ -30,8 +30,13 @@ fn import_on(size: &str, medium: &std::path::Path) -> Option<(Home, Said)> {
         return None;
     }
     let mut command = home.command(&unshare);
-    command.args(namespaces).args(["sh", "-c", &script, "sh", env!("CARGO_BIN_EXE_vodka-decant")]);
-    command.args(["windows", "import", "--iso"]).arg(medium).args(["--edition", "1", "--world", "world"]);
+    command
+        .args(namespaces)
+        .args(["sh", "-c", &script, "sh", env!("CARGO_BIN_EXE_vodka-decant")]);
+    command
+        .args(["windows", "import", "--iso"])
+        .arg(medium)
+        .args(["--edition", "1", "--world", "world"]);
     let said = command.output().expect("unshare starts").into();
     Some((home, said))
 }
@@ -46,7 +51,11 @@ fn a_disk_that_is_too_small_is_found_before_anything_is_written() {
         return skipped("this system lets nobody here mount a tmpfs");
     };
     let said = said.ended_with(5).complains_of(&["MiB"]);
-    assert!(!said.stderr.contains("vodka/worlds/world"), "something is under the world's name:\n{}", said.stderr);
+    assert!(
+        !said.stderr.contains("vodka/worlds/world"),
+        "something is under the world's name:\n{}",
+        said.stderr
+    );
 }
 
 #[test]
@@ -59,5 +68,9 @@ fn a_disk_with_room_but_no_inodes_is_full_too() {
         return skipped("this system lets nobody here mount a tmpfs");
     };
     let said = said.ended_with(5);
-    assert!(!said.stderr.contains("vodka/worlds/world"), "something is under the world's name:\n{}", said.stderr);
+    assert!(
+        !said.stderr.contains("vodka/worlds/world"),
+        "something is under the world's name:\n{}",
+        said.stderr
+    );
 }

@@ -17,7 +17,10 @@ fn a_killed_import_leaves_no_half_world_and_can_be_run_again() {
     if !have_tools() {
         return;
     }
-    let kills = std::env::var("VODKA_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(KILLS);
+    let kills = std::env::var("VODKA_KILLS")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(KILLS);
     let iso = fixtures::windows_11_iso().expect("made");
     let reference = Home::new();
     let import = |home: &Home| home.import_command(&iso, "6", "world");
@@ -30,7 +33,11 @@ fn a_killed_import_leaves_no_half_world_and_can_be_run_again() {
     let mut random = fixtures::bytes::Random::new(u64::from(kills));
     let (mut killed, mut finished, mut again) = (0, 0, 0);
     for round in 0..kills {
-        let mut child = import(&home).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("starts");
+        let mut child = import(&home)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("starts");
         // Anywhere from the first instruction to a little behind the last.
         let moment = Duration::from_nanos(random.below(u64::try_from(whole.as_nanos() * 11 / 10).expect("short")));
         std::thread::sleep(moment);
@@ -45,7 +52,11 @@ fn a_killed_import_leaves_no_half_world_and_can_be_run_again() {
             finished += 1;
             continue;
         }
-        assert_eq!(status.signal(), Some(9), "round {round}: it ended by itself, with {status}, and left no world");
+        assert_eq!(
+            status.signal(),
+            Some(9),
+            "round {round}: it ended by itself, with {status}, and left no world"
+        );
         killed += 1;
         assert_eq!(home.other_worlds(&[]), Vec::<String>::new(), "round {round}");
         // Every third time it is run again at once, on what the kill left; else the next round meets it.
@@ -60,9 +71,14 @@ fn a_killed_import_leaves_no_half_world_and_can_be_run_again() {
     assert_eq!(home.digest("world"), digest);
     #[allow(clippy::print_stderr)]
     {
-        eprintln!("{kills} kills over {whole:?}: {killed} in the middle, {finished} too late, {again} run again at once");
+        eprintln!(
+            "{kills} kills over {whole:?}: {killed} in the middle, {finished} too late, {again} run again at once"
+        );
     }
-    assert!(killed > kills / 3, "only {killed} of {kills} kills met a running import");
+    assert!(
+        killed > kills / 3,
+        "only {killed} of {kills} kills met a running import"
+    );
 }
 
 /// `world verify` comes with a later part of the project; where it is there, it must find nothing.

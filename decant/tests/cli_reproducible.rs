@@ -19,9 +19,18 @@ fn state(world: &Path) -> BTreeMap<String, String> {
     let mut paths: Vec<_> = all(world);
     paths.sort();
     for path in paths {
-        let relative = path.strip_prefix(world).expect("below it").to_string_lossy().into_owned();
+        let relative = path
+            .strip_prefix(world)
+            .expect("below it")
+            .to_string_lossy()
+            .into_owned();
         let metadata = path.symlink_metadata().expect("there");
-        let mut line = format!("mode {:o} mtime {}.{}", metadata.mode(), metadata.mtime(), metadata.mtime_nsec());
+        let mut line = format!(
+            "mode {:o} mtime {}.{}",
+            metadata.mode(),
+            metadata.mtime(),
+            metadata.mtime_nsec()
+        );
         if metadata.is_file() {
             let first = first_names.entry(metadata.ino()).or_insert_with(|| relative.clone());
             line += &format!(" same as {first} sha1 {}", sha1(&fs::read(&path).expect("reads")));
@@ -51,7 +60,10 @@ fn all(root: &Path) -> Vec<std::path::PathBuf> {
 
 fn sha1(bytes: &[u8]) -> String {
     use sha1::Digest;
-    sha1::Sha1::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    sha1::Sha1::digest(bytes)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 /// The `user.` attributes of a file, sorted.
@@ -63,7 +75,10 @@ fn attributes(path: &Path) -> BTreeMap<String, String> {
         let name = std::ffi::OsStr::from_bytes(name);
         let mut value = vec![0; 65_536];
         let length = rustix::fs::lgetxattr(path, name, &mut value[..]).expect("an attribute is read");
-        found.insert(name.to_string_lossy().into_owned(), value[..length].iter().map(|byte| format!("{byte:02x}")).collect());
+        found.insert(
+            name.to_string_lossy().into_owned(),
+            value[..length].iter().map(|byte| format!("{byte:02x}")).collect(),
+        );
     }
     found
 }
@@ -120,7 +135,10 @@ fn the_day_leaves_no_trace_in_a_world() {
     let on = |day: &str, world: &str| {
         let mut command = home.command(&faketime);
         command.args(["-f", day]).arg(env!("CARGO_BIN_EXE_vodka-decant"));
-        command.args(["windows", "import", "--iso"]).arg(&iso).args(["--edition", "1", "--world", world]);
+        command
+            .args(["windows", "import", "--iso"])
+            .arg(&iso)
+            .args(["--edition", "1", "--world", world]);
         import(&home, command, world)
     };
     let (early, late) = (on("@2001-02-03 04:05:06", "early"), on("@2033-12-31 23:59:59", "late"));

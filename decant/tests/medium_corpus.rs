@@ -30,28 +30,68 @@ const NOTES: &[(&str, u64)] = &[
     ("v2.15-ReleaseNotes", 29_885),
     ("v2.16-ReleaseNotes", 7816),
 ];
-const PLAIN_NOTES: &[(&str, u64)] = &[("V2.13_", 21_703), ("V2.14_", 18_788), ("V2.15_", 29_885), ("V2.16_", 7816)];
+const PLAIN_NOTES: &[(&str, u64)] = &[
+    ("V2.13_", 21_703),
+    ("V2.14_", 18_788),
+    ("V2.15_", 29_885),
+    ("V2.16_", 7816),
+];
 const LONG: &str =
     "1234567890123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123";
 const LONG_DIRECTORY: &str =
     "1234567890123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890dir/";
 
 const fn promise(name: &'static str, kind: &'static str, label: &'static str, shows: Shows) -> Promise {
-    Promise { name, kind, label: if label.is_empty() { None } else { Some(label) }, shows }
+    Promise {
+        name,
+        kind,
+        label: if label.is_empty() { None } else { Some(label) },
+        shows,
+    }
 }
 
 const EMPTY: Shows = Shows::Files(&[]);
 const PROMISES: &[Promise] = &[
-    promise("util-linux/iso-different-iso-joliet-label", "ISO 9660 with Joliet", "Joliet Label", EMPTY),
-    promise("util-linux/iso-joliet", "ISO 9660 with Joliet", "ThisWonderfulLabelIsVeryVeryLong", Shows::Files(NOTES)),
-    promise("util-linux/iso-multi-0-174-348-genisoimage", "ISO 9660", "third session", EMPTY),
-    promise("util-linux/iso-rr-joliet", "ISO 9660 with Rock Ridge", "ThisIsVolumeName", Shows::Files(NOTES)),
+    promise(
+        "util-linux/iso-different-iso-joliet-label",
+        "ISO 9660 with Joliet",
+        "Joliet Label",
+        EMPTY,
+    ),
+    promise(
+        "util-linux/iso-joliet",
+        "ISO 9660 with Joliet",
+        "ThisWonderfulLabelIsVeryVeryLong",
+        Shows::Files(NOTES),
+    ),
+    promise(
+        "util-linux/iso-multi-0-174-348-genisoimage",
+        "ISO 9660",
+        "third session",
+        EMPTY,
+    ),
+    promise(
+        "util-linux/iso-rr-joliet",
+        "ISO 9660 with Rock Ridge",
+        "ThisIsVolumeName",
+        Shows::Files(NOTES),
+    ),
     promise("util-linux/iso", "ISO 9660", "IsoVolumeName", Shows::Files(PLAIN_NOTES)),
     promise("util-linux/udf-cd-mkudfiso-20100208", "UDF 1.02", "Volume Label", EMPTY),
-    promise("util-linux/udf-hdd-macosx-2.60-4096", "UDF 2.60", "Untitled UDF Volume", EMPTY),
+    promise(
+        "util-linux/udf-hdd-macosx-2.60-4096",
+        "UDF 2.60",
+        "Untitled UDF Volume",
+        EMPTY,
+    ),
     promise("util-linux/udf-hdd-mkudffs-2.2", "UDF 2.01", "\u{1f600}", EMPTY),
     promise("util-linux/udf-hdd-win7", "UDF 2.01", "My volume label", EMPTY),
-    promise("util-linux/udf-multi-0-320-640-mkudffs", "UDF 2.01", "third session", EMPTY),
+    promise(
+        "util-linux/udf-multi-0-320-640-mkudffs",
+        "UDF 2.01",
+        "third session",
+        EMPTY,
+    ),
     promise(
         "libarchive/test_read_format_iso_joliet_long",
         "ISO 9660 with Rock Ridge",
@@ -140,8 +180,13 @@ fn no_corpus_image_is_left_out() {
     for part in ["util-linux", "libarchive"] {
         for entry in std::fs::read_dir(corpus.join(part)).unwrap() {
             let name = entry.unwrap().file_name().into_string().unwrap();
-            let Some(stem) = name.strip_suffix(".img.xz").or(name.strip_suffix(".iso")) else { continue };
-            assert!(known.contains(format!("{part}/{stem}").as_str()), "{part}/{name} has no promise");
+            let Some(stem) = name.strip_suffix(".img.xz").or(name.strip_suffix(".iso")) else {
+                continue;
+            };
+            assert!(
+                known.contains(format!("{part}/{stem}").as_str()),
+                "{part}/{name} has no promise"
+            );
         }
     }
 }
@@ -155,19 +200,28 @@ fn labels_and_revisions_equal_blkids() {
     }
     let mut compared = 0;
     for promise in PROMISES {
-        let Ok(expected) = std::fs::read_to_string(corpus.join(format!("{}.expected", promise.name))) else { continue };
+        let Ok(expected) = std::fs::read_to_string(corpus.join(format!("{}.expected", promise.name))) else {
+            continue;
+        };
         let directory = tempfile::tempdir().unwrap();
         let medium = Medium::open(&image(&corpus, promise.name, directory.path())).unwrap();
         let field = |name: &str| {
-            expected.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('=')).map(unescape)
+            expected
+                .lines()
+                .find_map(|line| line.strip_prefix(name)?.strip_prefix('='))
+                .map(unescape)
         };
         assert_eq!(field("ID_FS_LABEL_ENC").as_deref(), medium.label(), "{}", promise.name);
         let (kind, block_bytes) = match medium.kind() {
-            MediumKind::Udf { block_bytes, revision, .. } => {
+            MediumKind::Udf {
+                block_bytes, revision, ..
+            } => {
                 assert_eq!(field("ID_FS_VERSION"), Some(revision.to_string()), "{}", promise.name);
                 ("udf", *block_bytes)
             }
-            MediumKind::Iso9660 { block_bytes, joliet, .. } => {
+            MediumKind::Iso9660 {
+                block_bytes, joliet, ..
+            } => {
                 let joliet = joliet.map(|_| "Joliet Extension".to_owned());
                 assert_eq!(field("ID_FS_VERSION"), joliet, "{}", promise.name);
                 ("iso9660", *block_bytes)
@@ -175,7 +229,12 @@ fn labels_and_revisions_equal_blkids() {
             other => panic!("{}: {other}", promise.name),
         };
         assert_eq!(field("ID_FS_TYPE").as_deref(), Some(kind), "{}", promise.name);
-        assert_eq!(field("ID_FS_BLOCK_SIZE"), Some(block_bytes.to_string()), "{}", promise.name);
+        assert_eq!(
+            field("ID_FS_BLOCK_SIZE"),
+            Some(block_bytes.to_string()),
+            "{}",
+            promise.name
+        );
         compared += 1;
     }
     assert!(compared >= 8, "only {compared} images have expectations");
@@ -187,7 +246,11 @@ fn unescape(value: &str) -> String {
     let mut rest = value.as_bytes();
     while let Some((first, behind)) = rest.split_first() {
         let code = behind.get(1..3).and_then(|digits| std::str::from_utf8(digits).ok());
-        match (first, behind.first(), code.and_then(|digits| u8::from_str_radix(digits, 16).ok())) {
+        match (
+            first,
+            behind.first(),
+            code.and_then(|digits| u8::from_str_radix(digits, 16).ok()),
+        ) {
             (b'\\', Some(b'x'), Some(code)) => {
                 bytes.push(code);
                 rest = &behind[3..];

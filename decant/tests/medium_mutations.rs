@@ -52,7 +52,13 @@ fn udf_bases() -> Vec<Base> {
         ("readme", pattern(4, 10)),
     ];
     let mut bases = Vec::new();
-    for form in [Form::Plain, Form::Sparable, Form::Virtual150, Form::Virtual200, Form::Metadata] {
+    for form in [
+        Form::Plain,
+        Form::Sparable,
+        Form::Virtual150,
+        Form::Virtual200,
+        Form::Metadata,
+    ] {
         for (layout, strategy, block_bytes) in [
             (Layout::Scattered, 4, 2048),
             (Layout::Inline, 4, 512),
@@ -70,7 +76,13 @@ fn udf_bases() -> Vec<Base> {
             };
             let (bytes, structures) = write_with_structures(&options, &tree(&files));
             let name = format!("{form:?} {layout:?} {strategy} {block_bytes}");
-            bases.push(Base { name, bytes, block_bytes, structures, has_tags: true });
+            bases.push(Base {
+                name,
+                bytes,
+                block_bytes,
+                structures,
+                has_tags: true,
+            });
         }
     }
     bases
@@ -110,7 +122,13 @@ fn iso_bases() -> Vec<Base> {
             &sector[1..6] == b"CD001" || is_directory || is_continuation
         });
         let structures = structures.collect();
-        bases.push(Base { name: format!("{program} {arguments:?}"), bytes, block_bytes: 2048, structures, has_tags: false });
+        bases.push(Base {
+            name: format!("{program} {arguments:?}"),
+            bytes,
+            block_bytes: 2048,
+            structures,
+            has_tags: false,
+        });
     }
     bases
 }
@@ -131,7 +149,18 @@ fn mutate(base: &Base, random: &mut Random) -> Vec<(usize, Vec<u8>)> {
                 2 if place + 4 <= block.len() => {
                     let blocks = u32::try_from(base.bytes.len() / base.block_bytes).unwrap();
                     let own = u32::try_from(at / base.block_bytes).unwrap();
-                    let values = [0, 1, u32::MAX, 0x3fff_ffff, 0x4000_0000, 0xc000_0800, blocks, blocks - 1, own, own.wrapping_sub(320)];
+                    let values = [
+                        0,
+                        1,
+                        u32::MAX,
+                        0x3fff_ffff,
+                        0x4000_0000,
+                        0xc000_0800,
+                        blocks,
+                        blocks - 1,
+                        own,
+                        own.wrapping_sub(320),
+                    ];
                     put(&mut block, place, &values[random.below(values.len())].to_le_bytes());
                 }
                 3 if place + 2 <= block.len() => {
@@ -140,7 +169,9 @@ fn mutate(base: &Base, random: &mut Random) -> Vec<(usize, Vec<u8>)> {
                 }
                 4 => {
                     // A number that counts something becomes a little greater or smaller.
-                    block[place] = block[place].wrapping_add(u8::try_from(random.below(5)).unwrap()).wrapping_sub(2);
+                    block[place] = block[place]
+                        .wrapping_add(u8::try_from(random.below(5)).unwrap())
+                        .wrapping_sub(2);
                 }
                 _ => {
                     let other = base.structures[random.below(base.structures.len())];
@@ -194,7 +225,11 @@ fn no_mutated_disc_hangs_panics_or_takes_much_memory() {
     for (index, base) in bases.iter().enumerate() {
         let path = directory.path().join(format!("{index}.iso"));
         std::fs::write(&path, &base.bytes).unwrap();
-        assert!(read_everything(&path).is_some_and(|whole| whole >= 3), "{} is wrong before anything is changed", base.name);
+        assert!(
+            read_everything(&path).is_some_and(|whole| whole >= 3),
+            "{} is wrong before anything is changed",
+            base.name
+        );
         images.push((std::fs::OpenOptions::new().write(true).open(&path).unwrap(), path));
     }
     let (mut refused, mut read, mut slowest) = (0, 0, Duration::ZERO);
@@ -211,7 +246,11 @@ fn no_mutated_disc_hangs_panics_or_takes_much_memory() {
         let result = std::panic::catch_unwind(|| read_everything(path));
         let took = start.elapsed();
         let places: Vec<usize> = changes.iter().map(|(at, _)| *at).collect();
-        assert!(took < LONGEST, "case {case} of seed {seed:#x} ({}, {places:?}) took {took:?}", base.name);
+        assert!(
+            took < LONGEST,
+            "case {case} of seed {seed:#x} ({}, {places:?}) took {took:?}",
+            base.name
+        );
         match result {
             Ok(None) => refused += 1,
             Ok(Some(_)) => read += 1,
@@ -219,13 +258,17 @@ fn no_mutated_disc_hangs_panics_or_takes_much_memory() {
         }
         slowest = slowest.max(took);
         for (at, block) in &changes {
-            file.write_all_at(&base.bytes[*at..at + block.len()], *at as u64).unwrap();
+            file.write_all_at(&base.bytes[*at..at + block.len()], *at as u64)
+                .unwrap();
         }
     }
     let peak = peak_memory_kib();
     eprintln!("{cases} mutated discs: {refused} refused, {read} opened; slowest {slowest:?}, peak memory {peak} KiB");
     // If nearly all went one way the mutations would prove little.
-    assert!(cases < 100 || (refused > cases / 20 && read > cases / 20), "{refused} refused, {read} opened");
+    assert!(
+        cases < 100 || (refused > cases / 20 && read > cases / 20),
+        "{refused} refused, {read} opened"
+    );
     assert!(peak < MOST_MEMORY_KIB, "{peak} KiB");
 }
 

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use medium_support::udf_image::{Form, Layout, MODIFIED_NS, Node, Options, PARTITION_START, seal, tree, write};
 use medium_support::{contents, contents_of_7z, have, pattern};
+use vodka_decant::medium::limits::{MAX_WALK_ENTRIES, MAX_WALK_FAULTS};
 use vodka_decant::medium::{Medium, MediumError, MediumKind};
 
 /// A tree with an empty file, one within a block, one of many blocks, names of 8 and 16 bits, and many names.
@@ -31,7 +32,10 @@ fn store(bytes: &[u8]) -> Image {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("test.iso");
     std::fs::write(&path, bytes).unwrap();
-    Image { _directory: directory, path }
+    Image {
+        _directory: directory,
+        path,
+    }
 }
 
 fn open(bytes: &[u8]) -> Result<Medium, MediumError> {
@@ -43,24 +47,34 @@ fn check(options: &Options) -> bool {
     let written = files();
     let image = store(&write(options, &tree(&written)));
     let medium = Medium::open(&image.path).unwrap_or_else(|error| panic!("{options:?}: {error}"));
-    let mut expected: BTreeMap<String, Vec<u8>> =
-        written.into_iter().map(|(path, content)| (path.to_owned(), content)).collect();
+    let mut expected: BTreeMap<String, Vec<u8>> = written
+        .into_iter()
+        .map(|(path, content)| (path.to_owned(), content))
+        .collect();
     if options.layout == Layout::Holes {
         for content in expected.values_mut() {
             *content = with_holes(content, options.block_bytes);
         }
     }
     let read = contents(&medium);
-    assert_eq!(read.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>(), "{options:?}");
+    assert_eq!(
+        read.keys().collect::<Vec<_>>(),
+        expected.keys().collect::<Vec<_>>(),
+        "{options:?}"
+    );
     for (path, content) in &expected {
         assert!(read[path] == *content, "{path} differs under {options:?}");
     }
-    assert_eq!(medium.lookup("SOURCES/INSTALL.WIM").unwrap().unwrap().modified_ns(), Some(MODIFIED_NS));
+    assert_eq!(
+        medium.lookup("SOURCES/INSTALL.WIM").unwrap().unwrap().modified_ns(),
+        Some(MODIFIED_NS)
+    );
     assert_eq!(medium.windows_sources().unwrap().len(), 1);
-    have(&["7z"]) && contents_of_7z(&image.path).is_some_and(|other| {
-        assert!(other == read, "7z reads {options:?} differently");
-        true
-    })
+    have(&["7z"])
+        && contents_of_7z(&image.path).is_some_and(|other| {
+            assert!(other == read, "7z reads {options:?} differently");
+            true
+        })
 }
 
 fn with_holes(content: &[u8], block_bytes: usize) -> Vec<u8> {
@@ -76,17 +90,28 @@ fn with_holes(content: &[u8], block_bytes: usize) -> Vec<u8> {
 
 /// Checks all layouts in one form; gives how many of the images 7z could read.
 fn all_layouts(form: Form, revision: u16) -> usize {
-    let layouts =
-        [Layout::Inline, Layout::Short, Layout::Long, Layout::Extended, Layout::Scattered, Layout::Holes];
+    let layouts = [
+        Layout::Inline,
+        Layout::Short,
+        Layout::Long,
+        Layout::Extended,
+        Layout::Scattered,
+        Layout::Holes,
+    ];
     let mut read_by_7z = 0;
     for layout in layouts {
         for (extended_entries, inline_directories) in [(false, true), (true, false)] {
-            let options =
-                Options { form, layout, extended_entries, inline_directories, revision, ..Options::default() };
+            let options = Options {
+                form,
+                layout,
+                extended_entries,
+                inline_directories,
+                revision,
+                ..Options::default()
+            };
             read_by_7z += usize::from(check(&options));
         }
     }
-    eprintln!("7z reads {read_by_7z} of the images");
     read_by_7z
 }
 
@@ -94,7 +119,10 @@ fn all_layouts(form: Form, revision: u16) -> usize {
 fn a_plain_partition_is_read_in_every_layout_of_files() {
     let read_by_7z = all_layouts(Form::Plain, 0x0102);
     // The comparison with an independent reader must not go away unseen.
-    assert!(read_by_7z >= 4 || !have(&["7z"]), "7z could read {read_by_7z} of the images");
+    assert!(
+        read_by_7z >= 4 || !have(&["7z"]),
+        "7z could read {read_by_7z} of the images"
+    );
 }
 
 #[test]
@@ -121,10 +149,24 @@ fn a_sparable_partition_is_read_in_every_layout_of_files() {
 fn every_block_size_is_found() {
     for block_bytes in [512, 1024, 2048, 4096] {
         for form in [Form::Plain, Form::Metadata, Form::Virtual200, Form::Sparable] {
-            check(&Options { block_bytes, form, layout: Layout::Scattered, ..Options::default() });
+            check(&Options {
+                block_bytes,
+                form,
+                layout: Layout::Scattered,
+                ..Options::default()
+            });
         }
-        let medium = open(&write(&Options { block_bytes, ..Options::default() }, &tree(&files()))).unwrap();
-        let MediumKind::Udf { block_bytes: found, .. } = medium.kind() else { panic!("{:?}", medium.kind()) };
+        let medium = open(&write(
+            &Options {
+                block_bytes,
+                ..Options::default()
+            },
+            &tree(&files()),
+        ))
+        .unwrap();
+        let MediumKind::Udf { block_bytes: found, .. } = medium.kind() else {
+            panic!("{:?}", medium.kind())
+        };
         assert_eq!(*found as usize, block_bytes);
     }
 }
@@ -133,16 +175,50 @@ fn every_block_size_is_found() {
 #[test]
 fn the_last_entry_of_a_strategy_4096_chain_holds() {
     for form in [Form::Plain, Form::Virtual150] {
-        check(&Options { strategy: 4096, form, layout: Layout::Long, ..Options::default() });
+        check(&Options {
+            strategy: 4096,
+            form,
+            layout: Layout::Long,
+            ..Options::default()
+        });
     }
+}
+
+/// An older entry is no stand-in for a newer one that is damaged: that would be old content, given for new.
+#[test]
+fn a_damaged_newer_entry_of_a_chain_is_refused() {
+    let options = Options {
+        strategy: 4096,
+        layout: Layout::Long,
+        ..Options::default()
+    };
+    let mut bytes = write(&options, &tree(&files()));
+    let entry = (PARTITION_START..)
+        .find(|at| bytes[at * 2048 + 56..at * 2048 + 60] == 70_001_u32.to_le_bytes())
+        .unwrap();
+    bytes[entry * 2048 + 300] ^= 1;
+    let medium = open(&bytes).unwrap();
+    let error = medium.lookup("sources/install.wim").unwrap_err().to_string();
+    assert!(
+        error.contains("expected CRC") && error.contains(&format!("LBA {entry}")),
+        "{error}"
+    );
 }
 
 /// UDF 2.00 and later name the volume again in the virtual allocation table: the newer label is the label.
 #[test]
 fn the_label_of_a_virtual_allocation_table_goes_before_the_descriptors() {
     let label = |form| {
-        let options = Options { form, label: "\u{41f}\u{440} DISC".to_owned(), ..Options::default() };
-        open(&write(&options, &tree(&files()))).unwrap().label().unwrap().to_owned()
+        let options = Options {
+            form,
+            label: "\u{41f}\u{440} DISC".to_owned(),
+            ..Options::default()
+        };
+        open(&write(&options, &tree(&files())))
+            .unwrap()
+            .label()
+            .unwrap()
+            .to_owned()
     };
     assert_eq!(label(Form::Plain), "\u{41f}\u{440} DISC");
     assert_eq!(label(Form::Virtual200), "\u{41f}\u{440} DISC AGAIN");
@@ -151,8 +227,17 @@ fn the_label_of_a_virtual_allocation_table_goes_before_the_descriptors() {
 #[test]
 fn the_revision_is_the_volumes() {
     for revision in [0x0102, 0x0150, 0x0201, 0x0260] {
-        let medium = open(&write(&Options { revision, ..Options::default() }, &tree(&files()))).unwrap();
-        let MediumKind::Udf { revision: found, .. } = medium.kind() else { panic!("{:?}", medium.kind()) };
+        let medium = open(&write(
+            &Options {
+                revision,
+                ..Options::default()
+            },
+            &tree(&files()),
+        ))
+        .unwrap();
+        let MediumKind::Udf { revision: found, .. } = medium.kind() else {
+            panic!("{:?}", medium.kind())
+        };
         assert_eq!(found.0, revision);
     }
 }
@@ -178,7 +263,10 @@ fn the_reserve_sequence_serves_where_the_main_one_is_damaged() {
     assert_eq!(contents(&open(&bytes).unwrap()).len(), files().len());
     bytes[block(161)].fill(0xff);
     let error = open(&bytes).unwrap_err().to_string();
-    assert!(error.contains("main volume descriptor sequence") && error.contains("LBA 129"), "{error}");
+    assert!(
+        error.contains("main volume descriptor sequence") && error.contains("LBA 129"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -194,9 +282,15 @@ fn one_whole_anchor_is_enough() {
 
 #[test]
 fn the_mirror_serves_where_the_metadata_file_is_damaged() {
-    let options = Options { form: Form::Metadata, revision: 0x0250, ..Options::default() };
+    let options = Options {
+        form: Form::Metadata,
+        revision: 0x0250,
+        ..Options::default()
+    };
     let mut bytes = write(&options, &tree(&files()));
-    let main = (PARTITION_START..bytes.len() / 2048).find(|at| bytes[at * 2048 + 27] == 250).unwrap();
+    let main = (PARTITION_START..bytes.len() / 2048)
+        .find(|at| bytes[at * 2048 + 27] == 250)
+        .unwrap();
     bytes[block(main)].fill(0xff);
     assert_eq!(contents(&open(&bytes).unwrap()).len(), files().len());
 }
@@ -207,8 +301,15 @@ fn a_truncated_image_is_said_with_both_sizes() {
     let declared = bytes.len() - 2048; // The last block is the anchor's.
     for cut in [1, 2048, 20_000] {
         match open(&bytes[..declared - cut]).unwrap_err() {
-            MediumError::Truncated { declared_bytes, actual_bytes, .. } => {
-                assert_eq!((declared_bytes, actual_bytes), (declared as u64, (declared - cut) as u64));
+            MediumError::Truncated {
+                declared_bytes,
+                actual_bytes,
+                ..
+            } => {
+                assert_eq!(
+                    (declared_bytes, actual_bytes),
+                    (declared as u64, (declared - cut) as u64)
+                );
             }
             other => panic!("{other}"),
         }
@@ -221,7 +322,10 @@ fn a_flipped_bit_in_a_descriptor_is_found_by_its_crc() {
     let root = root_entry(&bytes);
     bytes[root * 2048 + 300] ^= 1;
     let error = open(&bytes).unwrap_err().to_string();
-    assert!(error.contains("expected CRC") && error.contains(&format!("LBA {root}")), "{error}");
+    assert!(
+        error.contains("expected CRC") && error.contains(&format!("LBA {root}")),
+        "{error}"
+    );
 }
 
 #[test]
@@ -242,21 +346,38 @@ fn a_directory_cycle_is_named_and_ended() {
     let list = (PARTITION_START..bytes.len() / 2048)
         .find(|at| bytes[block(*at)].windows(9).any(|name| name == b"\x08deep.txt"))
         .unwrap();
-    let at = list * 2048 + bytes[block(list)].windows(9).position(|name| name == b"\x08deep.txt").unwrap() - 42;
+    let at = list * 2048
+        + bytes[block(list)]
+            .windows(9)
+            .position(|name| name == b"\x08deep.txt")
+            .unwrap()
+        - 42;
     bytes[at + 24..at + 28].copy_from_slice(&root.to_le_bytes());
     let length = (38 + 4 + 9_usize).next_multiple_of(4);
     seal(&mut bytes[at..at + length], 257, 0, length - 16);
     let medium = open(&bytes).unwrap();
-    let errors: Vec<String> = medium.walk().filter_map(Result::err).map(|error| error.to_string()).collect();
+    let errors: Vec<String> = medium
+        .walk()
+        .filter_map(Result::err)
+        .map(|error| error.to_string())
+        .collect();
     assert_eq!(errors.len(), 1);
     assert!(errors[0].contains("/a/b/c/d/deep.txt is also /"), "{}", errors[0]);
-    assert!(medium.walk().flatten().any(|entry| entry.path() == "sources/install.wim"));
+    assert!(
+        medium
+            .walk()
+            .flatten()
+            .any(|entry| entry.path() == "sources/install.wim")
+    );
 }
 
 /// Two allocation extents that lead to each other.
 #[test]
 fn a_cycle_of_allocation_extents_is_refused() {
-    let options = Options { layout: Layout::Scattered, ..Options::default() };
+    let options = Options {
+        layout: Layout::Scattered,
+        ..Options::default()
+    };
     let mut bytes = write(&options, &tree(&files()));
     let extents: Vec<usize> = (PARTITION_START..bytes.len() / 2048)
         .filter(|at| bytes[at * 2048..at * 2048 + 2] == 258_u16.to_le_bytes())
@@ -276,14 +397,19 @@ fn a_cycle_of_allocation_extents_is_refused() {
 #[test]
 fn an_extent_outside_the_partition_is_refused() {
     let mut bytes = image();
-    let entry = (PARTITION_START..).find(|at| bytes[at * 2048 + 56..at * 2048 + 60] == 70_001_u32.to_le_bytes()).unwrap();
+    let entry = (PARTITION_START..)
+        .find(|at| bytes[at * 2048 + 56..at * 2048 + 60] == 70_001_u32.to_le_bytes())
+        .unwrap();
     let at = entry * 2048 + 176 + 24 + 4;
     bytes[at..at + 4].copy_from_slice(&1_000_000_u32.to_le_bytes());
     let number = u32::try_from(entry - PARTITION_START).unwrap();
     seal(&mut bytes[block(entry)], 261, number, 2032);
     let medium = open(&bytes).unwrap();
     let error = medium.open_path("sources/install.wim").unwrap_err().to_string();
-    assert!(error.contains("/sources/install.wim") || error.contains("sources/install.wim"), "{error}");
+    assert!(
+        error.contains("/sources/install.wim") || error.contains("sources/install.wim"),
+        "{error}"
+    );
     assert!(error.contains("blocks of partition 0"), "{error}");
 }
 
@@ -292,7 +418,10 @@ fn an_unusable_name_is_refused_and_named() {
     for name in ["..", "x/y", "a\0b"] {
         let root = Node::Directory(BTreeMap::from([(name.to_owned(), Node::File(b"x".to_vec()))]));
         let medium = open(&write(&Options::default(), &root)).unwrap();
-        assert!(matches!(medium.read_dir(""), Err(MediumError::UnusableName { .. })), "{name:?}");
+        assert!(
+            matches!(medium.read_dir(""), Err(MediumError::UnusableName { .. })),
+            "{name:?}"
+        );
     }
 }
 
@@ -302,12 +431,80 @@ fn a_read_error_behind_the_files_end_names_the_file_and_the_lba() {
     let image = store(&bytes);
     let medium = Medium::open(&image.path).unwrap();
     let file = medium.open_path("sources/install.wim").unwrap();
-    let extent = medium.extents(&medium.lookup("sources/install.wim").unwrap().unwrap()).unwrap().unwrap()[0];
+    let extent = medium
+        .extents(&medium.lookup("sources/install.wim").unwrap().unwrap())
+        .unwrap()
+        .unwrap()[0];
     // The medium loses its end while it is open, as on a failing disc.
     let kept = extent.medium_offset.unwrap() + 4096;
-    std::fs::OpenOptions::new().write(true).open(&image.path).unwrap().set_len(kept).unwrap();
+    std::fs::OpenOptions::new()
+        .write(true)
+        .open(&image.path)
+        .unwrap()
+        .set_len(kept)
+        .unwrap();
     let error = file.read_exact_at(&mut vec![0; 8192], 100).unwrap_err();
     assert_eq!(error.lba, Some(kept / 2048));
     let text = error.to_string();
-    assert!(text.contains("sources/install.wim on ") && text.contains("offset 100"), "{text}");
+    assert!(
+        text.contains("sources/install.wim on ") && text.contains("offset 100"),
+        "{text}"
+    );
+}
+
+/// Many directories that all have the same listing: without bounds a walk would take longer than anyone lives.
+#[test]
+fn a_web_of_directories_ends_at_the_bound() {
+    // With directories in the listing each second way to one is a fault; with files there is none.
+    let inner = |files: bool| match files {
+        true => Node::File(b"x".to_vec()),
+        false => Node::Directory(BTreeMap::new()),
+    };
+    for (files, most_entries, most_faults) in [(false, 10_000, MAX_WALK_FAULTS + 1), (true, MAX_WALK_ENTRIES, 1)] {
+        let directories = (0..600).map(|number| (format!("d{number:04}"), Node::Directory(BTreeMap::new())));
+        let others = (0..1000).map(|number| (format!("x{number:04}"), inner(files)));
+        let many = BTreeMap::from([
+            ("web".to_owned(), Node::Directory(directories.collect())),
+            ("listing".to_owned(), Node::Directory(others.collect())),
+        ]);
+        let mut bytes = write(&Options::default(), &Node::Directory(many));
+        let entries = |bytes: &[u8]| -> Vec<usize> {
+            let is_directory = |at: &usize| bytes[at * 2048 + 27] == 4 && bytes[at * 2048..at * 2048 + 2] == [5, 1];
+            (PARTITION_START..bytes.len() / 2048).filter(is_directory).collect()
+        };
+        // Everything from the length of the content on is the listing's: it is written before the web.
+        let length = |at: usize| bytes[at * 2048 + 56..at * 2048 + 58].to_vec();
+        let all = entries(&bytes);
+        let empty = length(all[if files { 1 } else { 0 }]);
+        let listing = *all.iter().find(|at| length(**at) != empty).unwrap();
+        let content = bytes[listing * 2048 + 56..listing * 2048 + 64].to_vec();
+        let allocation = bytes[listing * 2048 + 172..(listing + 1) * 2048].to_vec();
+        let empties: Vec<usize> = all.iter().copied().filter(|at| length(*at) == empty).collect();
+        for entry in empties {
+            let at = entry * 2048;
+            bytes[at + 56..at + 64].copy_from_slice(&content);
+            bytes[at + 172..at + 2048].copy_from_slice(&allocation);
+            seal(
+                &mut bytes[block(entry)],
+                261,
+                u32::try_from(entry - PARTITION_START).unwrap(),
+                2032,
+            );
+        }
+        let medium = open(&bytes).unwrap();
+        let (mut given, mut faults) = (0, Vec::new());
+        for entry in medium.walk() {
+            match entry {
+                Ok(_) => given += 1,
+                Err(error) => faults.push(error),
+            }
+        }
+        assert!(given <= most_entries && given > 1000, "{given}");
+        assert!(faults.len() <= most_faults, "{}", faults.len());
+        assert!(
+            matches!(faults.last(), Some(MediumError::Limit { .. })),
+            "{:?}",
+            faults.last()
+        );
+    }
 }

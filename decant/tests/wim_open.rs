@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use fixtures::wim_writer::{Image, Node, WimWriter};
 use vodka_decant::medium::{ReadAt, ReadAtError};
-use vodka_decant::wim::{ChunkDecoder, Compression, ResourceId, Sha1Hash, Wim, WimError, format};
+use vodka_decant::wim::{BlobReader, ChunkDecoder, Compression, ResourceId, Sha1Hash, Wim, WimError, format};
 use wim_support::{files_below, files_of, has_wimlib, open, open_bytes, random_tree, text, wimlib};
 
 /// A named source that counts the bytes that are read from it.
@@ -365,4 +365,66 @@ fn flags_and_fields_of_the_header_are_given() {
     );
     assert!(!header.is_split() && !header.is_write_in_progress() && !header.has_relative_link_targets());
     assert_eq!(header.guid.to_string().len(), 38);
+}
+
+/// What a hostile WIM claims must not be believed before it is checked: each claim is refused at once, without the memory
+/// that it would need.
+#[test]
+fn claims_of_immense_sizes_are_refused_without_allocating() {
+    // A compressed WIM whose only blob claims many more chunks than are stored.
+    let claim = |stored: u64, unpacked: u64| {
+        let mut bytes = small();
+        let flags = format::header_flags::COMPRESSION | format::header_flags::COMPRESS_LZX;
+        bytes[16..20].copy_from_slice(&flags.to_le_bytes());
+        bytes[20..24].copy_from_slice(&32768u32.to_le_bytes());
+        let table = usize::try_from(u64::from_le_bytes(*bytes[56..].first_chunk().expect("a field"))).expect("small");
+        // The second entry, behind the metadata's.
+        let entry = table + 50;
+        bytes[entry..entry + 8].copy_from_slice(&(stored | 4 << 56).to_le_bytes());
+        bytes[entry + 16..entry + 24].copy_from_slice(&unpacked.to_le_bytes());
+        let wim = open_bytes(bytes);
+        let blob = wim.find_blob(&Sha1Hash::of(b"content")).expect("listed");
+        let mut reader = BlobReader::new(&wim);
+        reader.read(blob, &mut |_| Ok(())).expect_err("refused")
+    };
+    for (stored, unpacked) in [
+        (7, 1 << 50),
+        (7, u64::MAX),
+        (7, 1 << 33),
+        (7, 100_000),
+        (1 << 40, 1 << 41),
+    ] {
+        let error = claim(stored, unpacked);
+        assert!(
+            error.is_damage() || matches!(error, WimError::WrongHash { .. }),
+            "{stored} {unpacked}: {error}"
+        );
+    }
+    assert!(matches!(claim(7, 1 << 50), WimError::TooLarge { .. }));
+    assert!(matches!(claim(7, 1 << 33), WimError::InvalidChunkTable { .. }));
+    assert!(matches!(claim(1 << 40, 1 << 41), WimError::InvalidLocation { .. }));
+}
+
+#[test]
+fn a_solid_chunk_beyond_the_memory_of_a_worker_is_refused() {
+    if !has_wimlib() {
+        return;
+    }
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let image = captured(
+        directory.path(),
+        "solid.esd",
+        &["--solid", "--solid-chunk-size=1048576"],
+    );
+    let mut bytes = std::fs::read(&image).expect("a file");
+    let at = bytes
+        .windows(8)
+        .position(|window| window == [0, 0, 0x10, 0, 3, 0, 0, 0])
+        .expect("the solid header");
+    bytes[at..at + 4].copy_from_slice(&(1u32 << 30).to_le_bytes());
+    let error = open_bytes(bytes).blobs().map(|_| ()).expect_err("refused");
+    assert!(
+        matches!(error, WimError::UnsupportedChunkSize { found: 0x4000_0000, .. }),
+        "{error}"
+    );
 }

@@ -156,3 +156,31 @@ fn lzms_translates_instructions_at_every_edge_as_wimlib_does() {
     let (found, expected) = (files_of(&open(&image), 1), files_below(&tree));
     assert!(found == expected);
 }
+
+/// Random trees with random settings; `VODKA_RANDOM_WIMS` says how many (8 when unset).
+#[test]
+fn random_wims_are_read_back() {
+    let count = std::env::var("VODKA_RANDOM_WIMS")
+        .ok()
+        .and_then(|count| count.parse().ok())
+        .unwrap_or(8);
+    for seed in 1000..1000 + count {
+        let mut random = wim_support::Random(seed);
+        let compression = ["none", "xpress", "lzx", "lzms", "lzx:20", "lzms:20"][random.below(6)];
+        let kind = compression.split(':').next().unwrap_or(compression);
+        let chunk_bits = match kind {
+            "xpress" => 12 + random.below(5),
+            "lzx" => 15 + random.below(7),
+            _ => 15 + random.below(8),
+        };
+        let chunk_size = format!("--chunk-size={}", 1 << chunk_bits);
+        let solid_chunk_size = format!("--solid-chunk-size={}", 1 << chunk_bits);
+        let (compress, solid_compress) = (format!("--compress={compression}"), format!("--solid-compress={kind}"));
+        let options: &[&str] = match (kind, random.below(3)) {
+            ("none", _) => &[&compress],
+            (_, 0) => &["--solid", &solid_compress, &solid_chunk_size],
+            _ => &[&compress, &chunk_size],
+        };
+        captured_tree_is_read_back(options, seed, 1 + random.below(40), 1 + random.below(200_000));
+    }
+}

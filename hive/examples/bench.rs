@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use hive::format::data_type;
-use hive::{Counts, Hive, Merge, Node, Strictness, Walk, WriteOptions, count};
+use hive::{Counts, Editor, Hive, HiveFile, Merge, NewKey, Node, Strictness, Walk, WriteOptions, count};
 
 const NR_KEYS: usize = 257_843;
 const NR_VALUES: usize = 407_686;
@@ -203,6 +203,61 @@ fn line(what: &str, took: Duration, limit: Option<(f64, &str)>) {
     }
 }
 
+/// Children added one by one to one key: growth against payload, and time against n log n.
+fn one_by_one() {
+    let grow = |nr: u32| {
+        let mut editor =
+            Editor::open(Node::new("ROOT").to_hive(&WriteOptions::default()).expect("writes")).expect("ours");
+        let root = editor.root().expect("root");
+        let start = Instant::now();
+        let mut payload = 0;
+        for child in 0..nr {
+            let name: Vec<u16> = format!("Child{:06}", child.wrapping_mul(7919) % nr)
+                .encode_utf16()
+                .collect();
+            editor.create_key(root, &name, NewKey::default(), 1).expect("room");
+            payload += (4 + 76 + name.len()).next_multiple_of(8) + 8;
+        }
+        (start.elapsed(), editor.bytes().len(), payload)
+    };
+    let (took, bytes, payload) = grow(4000);
+    line("4,000 children one by one", took, None);
+    let ratio = bytes as f64 / payload as f64;
+    println!(
+        "{:<44} {ratio:>9.2} ×    wanted ≤ 2: {}",
+        "  file to payload",
+        if ratio <= 2.0 { "holds" } else { "MISSED" }
+    );
+    let (more, ..) = grow(64_000);
+    let (few, many) = (4000_f64, 64_000_f64);
+    let expected = many * many.log2() / (few * few.log2());
+    let ratio = more.as_secs_f64() / took.as_secs_f64() / expected;
+    println!(
+        "{:<44} {ratio:>9.2} ×    of what n log n would be",
+        "  16 times as many"
+    );
+}
+
+/// Changes on disk, each journalled.
+fn changes_on_disk() {
+    let dir = std::env::temp_dir().join(format!("hive-bench-file-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).expect("a temporary directory");
+    let bytes = Node::new("ROOT").to_hive(&WriteOptions::default()).expect("writes");
+    let mut file = HiveFile::create(&dir.join("x.hiv"), &bytes).expect("room in the temporary directory");
+    let key = file.change(|editor| editor.create_path("A\\B", 1)).expect("room");
+    let start = Instant::now();
+    for nr in 0..2000_u32 {
+        file.change(|editor| editor.set_value(key, &[0x76], 4, &nr.to_le_bytes(), 1))
+            .expect("room");
+    }
+    println!(
+        "{:<44} {:>9.1} µs",
+        "one change on disk, journalled",
+        start.elapsed().as_secs_f64() * 1e6 / 2000.0
+    );
+    std::fs::remove_dir_all(&dir).ok();
+}
+
 fn main() {
     let options = WriteOptions {
         timestamp: 133_000_000_000_000_000,
@@ -231,6 +286,10 @@ fn main() {
     };
     line("merge into a world", best(5, merge), Some((1.0, "s")));
 
+    one_by_one();
+    changes_on_disk();
+
+    line("verify", best(3, || hive::verify(&bytes)), None);
     let (ours, theirs) = (traverse(&bytes), traverse_nt_hive(&bytes));
     assert_eq!(ours.0, theirs.0, "both readers see the same");
     let (ours, theirs) = (best(7, || traverse(&bytes)), best(7, || traverse_nt_hive(&bytes)));

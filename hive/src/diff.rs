@@ -115,8 +115,13 @@ pub fn diff(
     options: DiffOptions,
     each: &mut dyn FnMut(Difference) -> Result<()>,
 ) -> Result<()> {
-    Walker { options, each, path: Vec::new(), nr_left: 2 * (old.cells.bins.len() + new.cells.bins.len()) / 80 + 2 }
-        .both(old, new)
+    Walker {
+        options,
+        each,
+        path: Vec::new(),
+        nr_left: 2 * (old.cells.bins.len() + new.cells.bins.len()) / 80 + 2,
+    }
+    .both(old, new)
 }
 
 struct Walker<'e> {
@@ -140,7 +145,10 @@ fn sorted_values<'a>(key: &Key<'a>) -> Result<Vec<Value<'a>>> {
 }
 
 fn content(value: &Value<'_>) -> Result<Content> {
-    Ok(Content { data_type: value.data_type(), data: value.data()?.to_vec() })
+    Ok(Content {
+        data_type: value.data_type(),
+        data: value.data()?.to_vec(),
+    })
 }
 
 /// Calls `each` with what both lists have of one name, in order.
@@ -168,16 +176,25 @@ fn join<T: Copy>(
 
 impl Walker<'_> {
     fn path(&self) -> String {
-        self.path.iter().map(|name| name.as_name().to_string()).collect::<Vec<_>>().join("\\")
+        self.path
+            .iter()
+            .map(|name| name.as_name().to_string())
+            .collect::<Vec<_>>()
+            .join("\\")
     }
 
     fn enter(&mut self, key: &Key<'_>) -> Result<()> {
-        let limit = crate::Error::TooDeep { offset: key.file_offset(), limit: MAX_DEPTH };
+        let limit = crate::Error::TooDeep {
+            offset: key.file_offset(),
+            limit: MAX_DEPTH,
+        };
         if self.path.len() >= MAX_DEPTH {
             return Err(limit);
         }
         let Some(left) = self.nr_left.checked_sub(1) else {
-            return Err(crate::Error::KeyReachedTwice { offset: key.file_offset() });
+            return Err(crate::Error::KeyReachedTwice {
+                offset: key.file_offset(),
+            });
         };
         self.nr_left = left;
         Ok(())
@@ -195,10 +212,17 @@ impl Walker<'_> {
             (attributes, old.class()? == new.class()?, "class"),
             (attributes, old.security()? == new.security()?, "security"),
             (attributes, flags(&old) == flags(&new), "flags"),
-            (self.options.times, old.last_written() == new.last_written(), "last write"),
+            (
+                self.options.times,
+                old.last_written() == new.last_written(),
+                "last write",
+            ),
         ] {
             if asked && !same {
-                (self.each)(Difference::KeyChanged { path: path.clone(), what })?;
+                (self.each)(Difference::KeyChanged {
+                    path: path.clone(),
+                    what,
+                })?;
             }
         }
         let each = &mut self.each;
@@ -256,9 +280,17 @@ impl Walker<'_> {
         for value in sorted_values(&key)? {
             let (path, name, content) = (path.clone(), value.name().to_string(), content(&value)?);
             (self.each)(if added {
-                Difference::ValueAdded { path, name, new: content }
+                Difference::ValueAdded {
+                    path,
+                    name,
+                    new: content,
+                }
             } else {
-                Difference::ValueRemoved { path, name, old: content }
+                Difference::ValueRemoved {
+                    path,
+                    name,
+                    old: content,
+                }
             })?;
         }
         for subkey in sorted(&key)? {

@@ -94,6 +94,16 @@ fn as_u32(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(NO_CELL)
 }
 
+/// The length of a name for a field of 16 bits.
+fn field_bytes(what: &'static str, bytes: &[u8]) -> Result<u16> {
+    let too_long = |_| Error::InvalidName {
+        what,
+        actual: bytes.len() / 2,
+        limit: usize::from(u16::MAX / 2),
+    };
+    u16::try_from(bytes.len()).map_err(too_long)
+}
+
 impl Emitter {
     /// A writer that expects about `expected_bytes` and refuses to write more than `limit_bytes`.
     pub(crate) fn new(expected_bytes: usize, limit_bytes: usize) -> Self {
@@ -188,8 +198,8 @@ impl Emitter {
             flags |= key_flag::HIVE_ENTRY | key_flag::NO_DELETE;
         }
         self.layered |= key.layer_flags != 0;
-        let class_bytes = u16::try_from(key.class.map_or(0, <[u8]>::len)).unwrap_or(u16::MAX - 1);
-        let name_bytes = u16::try_from(name.len()).unwrap_or(u16::MAX - 1);
+        let class_bytes = field_bytes("a class name", key.class.unwrap_or_default())?;
+        let name_bytes = field_bytes("a key's name", name)?;
         let node = KeyNode {
             signature: *b"nk",
             flags: U16::new(flags),
@@ -220,7 +230,6 @@ impl Emitter {
             name_bytes: U16::new(name_bytes),
             class_bytes: U16::new(class_bytes),
         };
-        let name = &name[..usize::from(name_bytes)];
         let offset = self.begin(size_of::<KeyNode>() + name.len())?;
         let at = offset as usize + BASE_BLOCK_BYTES + 4;
         self.out.extend_from_slice(node.as_bytes());
@@ -231,7 +240,7 @@ impl Emitter {
             self.put(at + 44, self.security[id.0].offset);
         }
         if let Some(class) = key.class {
-            let class = self.cell(&class[..usize::from(class_bytes)])?;
+            let class = self.cell(class)?;
             self.put(at + 48, class);
         }
         if let Some(open) = self.open.last_mut() {
@@ -291,7 +300,7 @@ impl Emitter {
     pub(crate) fn value(&mut self, name: Name<'_>, data_type: u32, flags: u16, data: Data<'_>) -> Result<()> {
         let bytes = data.len();
         let stored = name.as_bytes();
-        let name_bytes = u16::try_from(stored.len()).unwrap_or(u16::MAX - 1);
+        let name_bytes = field_bytes("a value's name", stored)?;
         let mut flags = flags & !value_flag::COMPRESSED_NAME;
         // Windows leaves the flag off where there is no name.
         if matches!(name, Name::Latin1(bytes) if !bytes.is_empty()) {
@@ -313,7 +322,6 @@ impl Emitter {
                 node.data[..inline.len()].copy_from_slice(inline);
             }
         }
-        let stored = &stored[..usize::from(name_bytes)];
         let offset = self.begin(size_of::<ValueNode>() + stored.len())?;
         let at = offset as usize + BASE_BLOCK_BYTES + 4;
         self.out.extend_from_slice(node.as_bytes());

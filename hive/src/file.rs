@@ -23,7 +23,8 @@ use zerocopy::{FromBytes, IntoBytes};
 use crate::edit::Editor;
 use crate::error::Error;
 use crate::format::{BASE_BLOCK_BYTES, BaseBlock, SECTOR_BYTES, checksum};
-use crate::log::{Recovery, log_base, log_entry, recover};
+use crate::log::{Recovery, recover};
+use crate::log_write::{log_base, log_entry};
 
 /// A log that has grown over this is flushed before the next change.
 pub const MAX_LOG_BYTES: u64 = 16 << 20;
@@ -145,6 +146,17 @@ pub struct HiveFile {
     next: u32,
     /// Sectors that the primary file lacks.
     unwritten: BTreeSet<usize>,
+    /// Whether the log was there before: one of ours that holds nothing goes at the end.
+    had_log: bool,
+}
+
+impl Drop for HiveFile {
+    fn drop(&mut self) {
+        // The lock is still held. An empty log left behind would be harmless, so errors are too.
+        if !self.had_log && self.log.metadata().is_ok_and(|metadata| metadata.len() == 0) {
+            let _ = std::fs::remove_file(&self.log_path);
+        }
+    }
 }
 
 impl HiveFile {
@@ -163,9 +175,9 @@ impl HiveFile {
             Err(rustix::io::Errno::WOULDBLOCK) => return Err(FileError::InUse { path: path.to_owned() }),
             Err(error) => return Err(io_error(path, "lock it")(error.into())),
         }
-        let before = read(path)?;
         let (bytes, recovery) = load(path)?;
         let log_path = log_path(path, ".LOG1");
+        let had_log = log_path.exists();
         let log = OpenOptions::new()
             .read(true)
             .write(true)
@@ -188,8 +200,10 @@ impl HiveFile {
             settled,
             next: settled.wrapping_add(1),
             unwritten: BTreeSet::new(),
+            had_log,
         };
         if recovery.is_some() {
+            let before = read(path)?;
             let sectors = hive
                 .editor
                 .bytes()

@@ -5,23 +5,26 @@
 //! - [`Walk`] and [`count()`]: whole trees, damage reported and walked over.
 //! - [`log::recover`]: a dirty hive and its logs become a clean hive.
 //! - [`Editor`], [`HiveFile`]: changes in place, in memory and on disk; [`verify()`] checks a hive.
-//! - [`reg_export`], [`reg_import`], [`diff`]: registry text, both ways, and comparing.
+//! - [`reg_export`], [`reg_import`], [`mod@diff`]: registry text, both ways, and comparing.
 //! - [`Node`], [`Merge`], [`rebuild`]: new hives, canonical and in bulk.
 //! - [`upcase`]: how NT compares names, for the registry and for files.
 #![forbid(unsafe_code)]
 
-pub mod edit;
 pub mod diff;
+pub mod edit;
 mod emit;
 pub mod error;
 pub mod file;
 pub mod format;
 pub mod key;
 pub mod log;
+mod log_write;
+mod marvin;
 pub mod merge;
 pub mod name;
 pub mod paths;
 pub mod reader;
+mod reg_apply;
 pub mod reg_export;
 pub mod reg_import;
 mod reg_text;

@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-use zerocopy::little_endian::{U32, U64};
+use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::error::{Error, Result};
@@ -15,8 +15,12 @@ use crate::format::{
     BASE_BLOCK_BYTES, BIN_ALIGN_BYTES, BaseBlock, BinHeader, DIRT, HVLE, LOG_HASH_SEED, LogEntry, LogPage, REGF,
     SECTOR_BYTES, checksum, file_type,
 };
+pub use crate::marvin::marvin32;
 use crate::reader::{Hive, MAX_BINS_BYTES};
 use crate::value::prefix;
+
+/// The largest sector that a log is looked for in, in units of 512 bytes: one of 4,096.
+const MAX_CLUSTERING_FACTOR: usize = 8;
 
 /// The format of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,6 +160,19 @@ impl<'a> Log<'a> {
         }))
     }
 
+    /// Where the second sector begins: behind as much of the base block as the disk's sectors hold. Logs
+    /// on disks with large sectors have been seen with both.
+    fn second_sector(&self, signature: [u8; 4]) -> usize {
+        let factor = self.base.clustering_factor.get() as usize;
+        let large = SECTOR_BYTES * factor.clamp(1, MAX_CLUSTERING_FACTOR);
+        let is_at = |at: usize| self.bytes.get(at..at + 4) == Some(&signature);
+        if !is_at(SECTOR_BYTES) && is_at(large) {
+            large
+        } else {
+            SECTOR_BYTES
+        }
+    }
+
     fn invalid(&self, offset: usize, what: String) -> Error {
         Error::InvalidLog {
             log: self.number,
@@ -176,7 +193,7 @@ struct Entry<'a> {
 /// The entries of a log up to its end, to a left-over of an older use, or to a bad one (which is noted).
 fn read_entries<'a>(log: &Log<'a>, notes: &mut Vec<Error>) -> Vec<Entry<'a>> {
     let mut entries: Vec<Entry<'a>> = Vec::new();
-    let mut at = SECTOR_BYTES;
+    let mut at = log.second_sector(HVLE);
     while let Some(rest) = log.bytes.get(at..) {
         let Some(header) = prefix::<LogEntry>(rest).filter(|header| header.signature == HVLE) else {
             break;
@@ -389,9 +406,10 @@ fn replay_old(primary: &[u8], logs: &[Log<'_>], notes: &mut Vec<Error>) -> Optio
 }
 
 fn apply_old(primary: &[u8], log: &Log<'_>, base_block_from_log: bool) -> Result<(Vec<u8>, Recovery)> {
-    let vector = log.bytes.get(SECTOR_BYTES..).unwrap_or_default();
+    let start = log.second_sector(DIRT);
+    let vector = log.bytes.get(start..).unwrap_or_default();
     if !vector.starts_with(&DIRT) {
-        return Err(log.invalid(SECTOR_BYTES, "expected a dirty vector, \"DIRT\"".to_owned()));
+        return Err(log.invalid(start, "expected a dirty vector, \"DIRT\"".to_owned()));
     }
     let bins_bytes = log.base.bins_bytes.get();
     if bins_bytes == 0 || bins_bytes > MAX_BINS_BYTES || !(bins_bytes as usize).is_multiple_of(BIN_ALIGN_BYTES) {
@@ -418,7 +436,8 @@ fn apply_old(primary: &[u8], log: &Log<'_>, base_block_from_log: bool) -> Result
     if bytes.len() < needed {
         bytes.resize(needed, 0);
     }
-    let mut from = (SECTOR_BYTES + 4 + bitmap.len()).next_multiple_of(SECTOR_BYTES);
+    // The sector size is that of the vector's own place.
+    let mut from = (start + 4 + bitmap.len()).next_multiple_of(start);
     let mut nr_pages = 0;
     for bit in (0..nr_bits).filter(|bit| bitmap[bit / 8] & (1 << (bit % 8)) != 0) {
         let Some(page) = log.bytes.get(from..from + SECTOR_BYTES) else {
@@ -470,71 +489,4 @@ fn finish(bytes: &mut [u8], sequence: u32, bins_bytes: Option<u32>) -> Option<()
         .get_mut(..size_of::<BaseBlock>())?
         .copy_from_slice(base.as_bytes());
     Some(())
-}
-
-/// The first sector of a new-format log for a hive with this base block.
-pub(crate) fn log_base(base: &BaseBlock, sequence: u32) -> BaseBlock {
-    let mut base = base.clone();
-    base.file_type = U32::new(file_type::LOG_NEW);
-    base.primary_sequence = U32::new(sequence);
-    base.secondary_sequence = U32::new(sequence);
-    base.checksum = U32::new(checksum(base.as_bytes()));
-    base
-}
-
-/// A new-format log entry: `pages` are places in the hive bins data and their bytes.
-pub(crate) fn log_entry(sequence: u32, bins_bytes: u32, pages: &[(u32, &[u8])]) -> Vec<u8> {
-    let head = size_of::<LogEntry>();
-    let data: usize = pages.iter().map(|(_, page)| page.len() + size_of::<LogPage>()).sum();
-    let size = (head + data).next_multiple_of(SECTOR_BYTES);
-    let number = |number: usize| U32::new(u32::try_from(number).unwrap_or(u32::MAX));
-    let mut bytes = vec![0; head];
-    bytes.reserve(size - head);
-    for (offset, page) in pages {
-        let reference = LogPage {
-            offset: U32::new(*offset),
-            size_bytes: number(page.len()),
-        };
-        bytes.extend_from_slice(reference.as_bytes());
-    }
-    pages.iter().for_each(|(_, page)| bytes.extend_from_slice(page));
-    bytes.resize(size, 0);
-    let mut header = LogEntry {
-        signature: HVLE,
-        size_bytes: number(size),
-        flags: U32::ZERO,
-        sequence: U32::new(sequence),
-        bins_bytes: U32::new(bins_bytes),
-        nr_pages: number(pages.len()),
-        hash_1: U64::new(marvin32(LOG_HASH_SEED, &bytes[head..])),
-        hash_2: U64::ZERO,
-    };
-    header.hash_2 = U64::new(marvin32(LOG_HASH_SEED, &header.as_bytes()[..32]));
-    bytes[..head].copy_from_slice(header.as_bytes());
-    bytes
-}
-
-/// The Marvin32 hash (N. Ferguson's checksum, as .NET documents it for strings).
-#[must_use]
-pub fn marvin32(seed: u64, bytes: &[u8]) -> u64 {
-    fn mix(state: (u32, u32), word: u32) -> (u32, u32) {
-        let (mut low, mut high) = state;
-        low = low.wrapping_add(word);
-        high ^= low;
-        low = low.rotate_left(20).wrapping_add(high);
-        high = high.rotate_left(9) ^ low;
-        low = low.rotate_left(27).wrapping_add(high);
-        (low, high.rotate_left(19))
-    }
-    #[allow(clippy::cast_possible_truncation)] // The two halves of the seed.
-    let mut state = (seed as u32, (seed >> 32) as u32);
-    let (words, rest) = bytes.as_chunks::<4>();
-    for word in words {
-        state = mix(state, u32::from_le_bytes(*word));
-    }
-    let mut last = [0, 0, 0, 0];
-    last[..rest.len()].copy_from_slice(rest);
-    last[rest.len()] = 0x80;
-    state = mix(mix(state, u32::from_le_bytes(last)), 0);
-    u64::from(state.1) << 32 | u64::from(state.0)
 }

@@ -14,8 +14,14 @@ const WORLD: [(&str, &str); 14] = [
     ("HKCR", "Windows\\Machine\\SOFTWARE\\Classes"),
     ("HKEY_CURRENT_USER", "Windows\\User\\.DEFAULT"),
     ("HKCU", "Windows\\User\\.DEFAULT"),
-    ("HKEY_CURRENT_CONFIG", "Windows\\Machine\\SYSTEM\\CurrentControlSet\\Hardware Profiles\\Current"),
-    ("HKCC", "Windows\\Machine\\SYSTEM\\CurrentControlSet\\Hardware Profiles\\Current"),
+    (
+        "HKEY_CURRENT_CONFIG",
+        "Windows\\Machine\\SYSTEM\\CurrentControlSet\\Hardware Profiles\\Current",
+    ),
+    (
+        "HKCC",
+        "Windows\\Machine\\SYSTEM\\CurrentControlSet\\Hardware Profiles\\Current",
+    ),
     ("\\Registry\\Machine", "Windows\\Machine"),
     ("\\Registry\\User", "Windows\\User"),
     ("Registry\\Machine", "Windows\\Machine"),
@@ -62,7 +68,11 @@ pub fn shown_from_world(path: &str) -> String {
     for (shown, stored) in [WORLD[0], WORLD[2]] {
         if let Some(rest) = strip(&units(path), &units(stored)) {
             let rest = String::from_utf16_lossy(rest);
-            return if rest.is_empty() { shown.to_owned() } else { format!("{shown}\\{rest}") };
+            return if rest.is_empty() {
+                shown.to_owned()
+            } else {
+                format!("{shown}\\{rest}")
+            };
         }
     }
     path.to_owned()
@@ -88,13 +98,20 @@ mod tests {
 
     #[test]
     fn paths_are_found_as_people_type_them() {
-        for path in ["HKLM\\SYSTEM\\Setup", "hkey_local_machine\\SYSTEM\\Setup", "\\REGISTRY\\MACHINE\\SYSTEM\\Setup"] {
+        for path in [
+            "HKLM\\SYSTEM\\Setup",
+            "hkey_local_machine\\SYSTEM\\Setup",
+            "\\REGISTRY\\MACHINE\\SYSTEM\\Setup",
+        ] {
             assert_eq!(in_world_str(path), "Windows\\Machine\\SYSTEM\\Setup");
         }
         assert_eq!(in_world_str("HKLMX\\a"), "HKLMX\\a");
         assert_eq!(in_world_str("Windows\\User"), "Windows\\User");
         assert_eq!(in_world_str("HKU"), "Windows\\User");
-        assert_eq!(shown_from_world("windows\\machine\\SOFTWARE"), "HKEY_LOCAL_MACHINE\\SOFTWARE");
+        assert_eq!(
+            shown_from_world("windows\\machine\\SOFTWARE"),
+            "HKEY_LOCAL_MACHINE\\SOFTWARE"
+        );
     }
 
     #[test]

@@ -46,8 +46,15 @@ pub struct ExportOptions {
 /// # Errors
 /// When strict, the first fault.
 pub fn export(start: Key<'_>, options: &ExportOptions) -> Result<(Vec<u8>, DamageReport)> {
-    let mut text = Text { units: Vec::new(), form: options.form };
-    text.line(if options.form == TextForm::Regedit4 { HEADER_4 } else { HEADER_5 });
+    let mut text = Text {
+        units: Vec::new(),
+        form: options.form,
+    };
+    text.line(if options.form == TextForm::Regedit4 {
+        HEADER_4
+    } else {
+        HEADER_5
+    });
     text.line("");
     let prefix: Vec<u16> = options.path.trim_end_matches('\\').encode_utf16().collect();
     let mut path = prefix;
@@ -67,10 +74,10 @@ pub fn export(start: Key<'_>, options: &ExportOptions) -> Result<(Vec<u8>, Damag
         }
         ends.push(path.len());
         text.key(&path);
-        if options.whole {
-            if let Err(error) = text.marks(&key) {
-                walk.report(error)?;
-            }
+        if options.whole
+            && let Err(error) = text.marks(&key)
+        {
+            walk.report(error)?;
         }
         walk.values(&key, |value, data| {
             let name: Vec<u16> = value.name().units().collect();
@@ -129,7 +136,11 @@ impl Text {
         let flags = key.flags() & !(key_flag::COMPRESSED_NAME | key_flag::HIVE_ENTRY | key_flag::HIVE_EXIT);
         self.line(&format!("{MARK_WRITTEN}{:016x}", key.last_written()));
         if flags != 0 || key.user_flags() != 0 || key.layer_flags() != 0 {
-            self.line(&format!("{MARK_FLAGS}{flags:x},{:x},{:x}", key.user_flags(), key.layer_flags()));
+            self.line(&format!(
+                "{MARK_FLAGS}{flags:x},{:x},{:x}",
+                key.user_flags(),
+                key.layer_flags()
+            ));
         }
         if let Some(class) = key.class()? {
             self.line(&format!("{MARK_CLASS}{}", hex(class.as_bytes())));
@@ -142,7 +153,10 @@ impl Text {
 
     fn value(&mut self, name: &[u16], kind: u32, data: &[u8]) {
         let ansi = self.form == TextForm::Regedit4;
-        let text = (kind == data_type::SZ).then(|| plain_text(data)).flatten().filter(|units| self.can_hold(units));
+        let text = (kind == data_type::SZ)
+            .then(|| plain_text(data))
+            .flatten()
+            .filter(|units| self.can_hold(units));
         // REGEDIT4 has these two in code page 1252.
         let ansi_strings = ansi && matches!(kind, data_type::EXPAND_SZ | data_type::MULTI_SZ);
         let narrow = || units_of(data)?.into_iter().map(to_ansi).collect::<Option<Vec<u8>>>();
@@ -207,9 +221,11 @@ impl Text {
 
     fn finish(self) -> Vec<u8> {
         match self.form {
-            TextForm::Version5 => {
-                [0xfeff].iter().chain(&self.units).flat_map(|unit| unit.to_le_bytes()).collect()
-            }
+            TextForm::Version5 => [0xfeff]
+                .iter()
+                .chain(&self.units)
+                .flat_map(|unit| unit.to_le_bytes())
+                .collect(),
             TextForm::Version5Utf8 => String::from_utf16_lossy(&self.units).into_bytes(),
             TextForm::Regedit4 => self.units.iter().map(|&unit| to_ansi(unit).unwrap_or(b'?')).collect(),
         }

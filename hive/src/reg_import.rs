@@ -4,14 +4,13 @@
 //!
 //! Source: Microsoft, "How to add, modify, or delete registry subkeys and values by using a .reg file".
 
-use crate::edit::{Buffer, Editor, KeyId, NewKey};
 use crate::error::{Error, Result};
-use crate::format::{data_type, key_flag};
-use crate::merge::rebuild;
+use crate::format::data_type;
 use crate::reg_text::{
     HEADER_4, HEADER_5, MARK_CLASS, MARK_DATA, MARK_FLAGS, MARK_KEY, MARK_NAME, MARK_SECURITY, MARK_WRITTEN, from_ansi,
 };
-use crate::tree::{Node, WriteOptions};
+
+pub use crate::reg_apply::{apply, to_hive};
 
 /// The largest text that is read.
 pub const MAX_TEXT_BYTES: usize = 1 << 30;
@@ -52,10 +51,19 @@ pub struct ValueChange {
 /// [`Error::InvalidRegText`] with the line.
 pub fn parse(bytes: &[u8]) -> Result<Vec<KeyChange>> {
     if bytes.len() > MAX_TEXT_BYTES {
-        return Err(Error::TooLarge { needed_bytes: bytes.len() as u64, limit_bytes: MAX_TEXT_BYTES as u64 });
+        return Err(Error::TooLarge {
+            needed_bytes: bytes.len() as u64,
+            limit_bytes: MAX_TEXT_BYTES as u64,
+        });
     }
     let units = decode(bytes);
-    let mut parser = Parser { units: &units, at: 0, line: 1, ansi: false, changes: Vec::new() };
+    let mut parser = Parser {
+        units: &units,
+        at: 0,
+        line: 1,
+        ansi: false,
+        changes: Vec::new(),
+    };
     parser.header()?;
     parser.lines()?;
     Ok(parser.changes)
@@ -120,7 +128,10 @@ fn starts_with(units: &[u16], text: &str) -> bool {
 
 impl<'t> Parser<'t> {
     fn error(&self, what: impl Into<String>) -> Error {
-        Error::InvalidRegText { line: self.line, what: what.into() }
+        Error::InvalidRegText {
+            line: self.line,
+            what: what.into(),
+        }
     }
 
     /// The next line without its end; `line` counts it once it is taken.
@@ -129,7 +140,10 @@ impl<'t> Parser<'t> {
             return None;
         }
         let rest = &self.units[self.at..];
-        let end = rest.iter().position(|&unit| unit == 0x0a || unit == 0x0d).unwrap_or(rest.len());
+        let end = rest
+            .iter()
+            .position(|&unit| unit == 0x0a || unit == 0x0d)
+            .unwrap_or(rest.len());
         let both = rest.get(end) == Some(&0x0d) && rest.get(end + 1) == Some(&0x0a);
         self.at += end + if both { 2 } else { 1 };
         Some(&rest[..end])
@@ -203,10 +217,22 @@ impl<'t> Parser<'t> {
         let missing = self.error("a mark before the first [key]");
         let numbers = |text: &str| {
             let parts = text.split(',').filter(|part| !part.is_empty());
-            parts.map(|part| u64::from_str_radix(part.trim(), 16).ok()).collect::<Option<Vec<u64>>>()
+            parts
+                .map(|part| u64::from_str_radix(part.trim(), 16).ok())
+                .collect::<Option<Vec<u64>>>()
         };
-        let units = |text: &str| numbers(text)?.into_iter().map(|n| u16::try_from(n).ok()).collect::<Option<Vec<_>>>();
-        let bytes = |text: &str| numbers(text)?.into_iter().map(|n| u8::try_from(n).ok()).collect::<Option<Vec<_>>>();
+        let units = |text: &str| {
+            numbers(text)?
+                .into_iter()
+                .map(|n| u16::try_from(n).ok())
+                .collect::<Option<Vec<_>>>()
+        };
+        let bytes = |text: &str| {
+            numbers(text)?
+                .into_iter()
+                .map(|n| u8::try_from(n).ok())
+                .collect::<Option<Vec<_>>>()
+        };
         if let Some(rest) = text.strip_prefix(MARK_KEY) {
             return Ok(Some(units(rest).ok_or(bad)?));
         }
@@ -223,9 +249,11 @@ impl<'t> Parser<'t> {
             self.changes.last_mut().ok_or(missing)?.last_written = Some(time);
         } else if let Some(rest) = text.strip_prefix(MARK_FLAGS) {
             let narrow = |numbers: Vec<u64>| match numbers[..] {
-                [flags, user, layer] => {
-                    Some((u16::try_from(flags).ok()?, u8::try_from(user).ok()?, u8::try_from(layer).ok()?))
-                }
+                [flags, user, layer] => Some((
+                    u16::try_from(flags).ok()?,
+                    u8::try_from(user).ok()?,
+                    u8::try_from(layer).ok()?,
+                )),
                 _ => None,
             };
             let flags = numbers(rest).and_then(narrow).ok_or(bad)?;
@@ -237,10 +265,15 @@ impl<'t> Parser<'t> {
     fn key(&self, line: &[u16], mark: Option<Vec<u16>>) -> Result<KeyChange> {
         // A name may hold a bracket: the last one of the line ends the path.
         let end = line.iter().rposition(|&unit| unit == 0x5d);
-        let Some(end) = end else { return Err(self.error("a key's path that no ] ends")) };
+        let Some(end) = end else {
+            return Err(self.error("a key's path that no ] ends"));
+        };
         // A mark is only made for keys that are there.
-        let (delete, start) =
-            if line.get(1) == Some(&0x2d) && mark.is_none() { (true, 2) } else { (false, 1) };
+        let (delete, start) = if line.get(1) == Some(&0x2d) && mark.is_none() {
+            (true, 2)
+        } else {
+            (false, 1)
+        };
         let path = mark.unwrap_or_else(|| line.get(start..end).unwrap_or_default().to_vec());
         Ok(KeyChange {
             line: self.line,
@@ -275,7 +308,10 @@ impl<'t> Parser<'t> {
             }
             _ => self.number_or_hex(rest)?,
         };
-        Ok(ValueChange { name, data: Some((kind, data.unwrap_or(bytes))) })
+        Ok(ValueChange {
+            name,
+            data: Some((kind, data.unwrap_or(bytes))),
+        })
     }
 
     /// A string behind its opening quote, over lines if need be: its units, and what follows.
@@ -305,7 +341,10 @@ impl<'t> Parser<'t> {
             match self.next_line() {
                 Some(line) => rest = line,
                 None => {
-                    return Err(Error::InvalidRegText { line: started, what: "a string that no \" ends".to_owned() });
+                    return Err(Error::InvalidRegText {
+                        line: started,
+                        what: "a string that no \" ends".to_owned(),
+                    });
                 }
             }
             self.line += 1;
@@ -318,10 +357,14 @@ impl<'t> Parser<'t> {
         let lower = text.to_ascii_lowercase();
         if let Some(digits) = lower.strip_prefix("dword:") {
             let digits = digits.split(';').next().unwrap_or_default().trim();
-            let number = u32::from_str_radix(digits, 16).ok().filter(|_| !digits.starts_with('+'));
+            let number = u32::from_str_radix(digits, 16)
+                .ok()
+                .filter(|_| !digits.starts_with('+'));
             return match number {
                 Some(number) => Ok((data_type::DWORD, number.to_le_bytes().to_vec())),
-                None => Err(self.error(format!("expected up to 8 hexadecimal digits behind dword:, found {digits:?}"))),
+                None => Err(self.error(format!(
+                    "expected up to 8 hexadecimal digits behind dword:, found {digits:?}"
+                ))),
             };
         }
         let Some(head) = lower.strip_prefix("hex") else {
@@ -348,7 +391,10 @@ impl<'t> Parser<'t> {
             more = self.hex_bytes(&text_of(trim(line)), &mut bytes)?;
         }
         if self.ansi && matches!(kind, data_type::EXPAND_SZ | data_type::MULTI_SZ) {
-            bytes = bytes.into_iter().flat_map(|byte| from_ansi(byte).to_le_bytes()).collect();
+            bytes = bytes
+                .into_iter()
+                .flat_map(|byte| from_ansi(byte).to_le_bytes())
+                .collect();
         }
         Ok((kind, bytes))
     }
@@ -358,106 +404,11 @@ impl<'t> Parser<'t> {
         let line = line.split(';').next().unwrap_or_default().trim();
         let (line, more) = line.strip_suffix('\\').map_or((line, false), |line| (line, true));
         for part in line.split(',').map(str::trim).filter(|part| !part.is_empty()) {
-            let byte = u8::from_str_radix(part, 16).ok().filter(|_| part.len() <= 2 && !part.starts_with('+'));
+            let byte = u8::from_str_radix(part, 16)
+                .ok()
+                .filter(|_| part.len() <= 2 && !part.starts_with('+'));
             bytes.push(byte.ok_or_else(|| self.error(format!("expected two hexadecimal digits, found {part:?}")))?);
         }
         Ok(more)
     }
-}
-
-/// Applies changes to a hive, all or none. `to_hive_path` says where a path of the text lies in the hive
-/// (see [`paths`](crate::paths)); `None` refuses it.
-///
-/// # Errors
-/// A path that does not belong to this hive, by its line; a name that is not possible; no room.
-pub fn apply<B: Buffer>(
-    editor: &mut Editor<B>,
-    changes: &[KeyChange],
-    now: u64,
-    to_hive_path: impl Fn(&[u16]) -> Option<Vec<u16>>,
-) -> Result<()> {
-    editor.transact(|editor| {
-        for change in changes {
-            let Some(path) = to_hive_path(&change.path) else {
-                let what = format!("[{}] is not in this hive", text_of(&change.path));
-                return Err(Error::InvalidRegText { line: change.line, what });
-            };
-            if change.delete {
-                if let Some(key) = find(editor, &path)? {
-                    editor.delete_tree(key, now)?;
-                }
-                continue;
-            }
-            let (flags, ..) = change.flags.unwrap_or_default();
-            let mut key = editor.root()?;
-            let mut names = split(&path).peekable();
-            while let Some(name) = names.next() {
-                let own = names.peek().is_none();
-                let new = NewKey { volatile: own && flags & key_flag::VOLATILE != 0, ..NewKey::default() };
-                key = editor.create_key(key, name, new, now)?.id();
-            }
-            if let Some((flags, user, layer)) = change.flags {
-                editor.set_flags(key, flags, user, layer, now)?;
-            }
-            for value in &change.values {
-                match &value.data {
-                    Some((kind, data)) => editor.set_value(key, &value.name, *kind, data, now)?,
-                    None => match editor.delete_value(key, &value.name, now) {
-                        Ok(()) | Err(Error::MissingValue { .. }) => {}
-                        Err(error) => return Err(error),
-                    },
-                }
-            }
-            apply_marks(editor, key, change, now)?;
-        }
-        // Times last: making a subkey touches its parent.
-        for change in changes.iter().filter(|change| !change.delete) {
-            let Some(time) = change.last_written else { continue };
-            let key = to_hive_path(&change.path).map(|path| find(editor, &path)).transpose()?.flatten();
-            if let Some(key) = key {
-                editor.set_last_written(key, time)?;
-            }
-        }
-        Ok(())
-    })
-}
-
-fn apply_marks<B: Buffer>(editor: &mut Editor<B>, key: KeyId, change: &KeyChange, now: u64) -> Result<()> {
-    if let Some(class) = &change.class {
-        let class: Vec<u16> = class.as_chunks::<2>().0.iter().map(|pair| u16::from_le_bytes(*pair)).collect();
-        editor.set_class(key, Some(&class), now)?;
-    }
-    if let Some(security) = &change.security {
-        editor.set_security(key, security, now)?;
-    }
-    Ok(())
-}
-
-fn split(path: &[u16]) -> impl Iterator<Item = &[u16]> {
-    path.split(|&unit| unit == u16::from(b'\\')).filter(|name| !name.is_empty())
-}
-
-fn find<B: Buffer>(editor: &Editor<B>, path: &[u16]) -> Result<Option<KeyId>> {
-    let mut key = editor.hive().root()?;
-    for name in split(path) {
-        match key.subkey_units(name.iter().copied())? {
-            Some(subkey) => key = subkey,
-            None => return Ok(None),
-        }
-    }
-    Ok(Some(key.id()))
-}
-
-/// Makes a new hive of the text: canonical, with the times of `options` where the text marks none.
-///
-/// # Errors
-/// As [`apply`].
-pub fn to_hive(
-    changes: &[KeyChange],
-    options: &WriteOptions,
-    to_hive_path: impl Fn(&[u16]) -> Option<Vec<u16>>,
-) -> Result<Vec<u8>> {
-    let mut editor = Editor::open(Node::new("ROOT").to_hive(options)?)?;
-    apply(&mut editor, changes, options.timestamp, to_hive_path)?;
-    Ok(rebuild(&editor.hive(), options)?.0)
 }

@@ -53,7 +53,8 @@ pub(crate) fn to_ansi(unit: u16) -> Option<u8> {
 /// The units of UTF-16LE bytes; `None` for an odd number.
 pub(crate) fn units_of(bytes: &[u8]) -> Option<Vec<u16>> {
     let (pairs, rest) = bytes.as_chunks::<2>();
-    rest.is_empty().then(|| pairs.iter().map(|pair| u16::from_le_bytes(*pair)).collect())
+    rest.is_empty()
+        .then(|| pairs.iter().map(|pair| u16::from_le_bytes(*pair)).collect())
 }
 
 /// The text of a `REG_SZ` that can stand in quotes: terminated once, without control characters, lone
@@ -76,7 +77,11 @@ pub(crate) fn is_plain(units: &[u16]) -> bool {
 
 /// The keyword of hexadecimal data of a type.
 pub(crate) fn hex_keyword(kind: u32) -> String {
-    if kind == data_type::BINARY { "hex:".to_owned() } else { format!("hex({kind:x}):") }
+    if kind == data_type::BINARY {
+        "hex:".to_owned()
+    } else {
+        format!("hex({kind:x}):")
+    }
 }
 
 /// Bytes as `01,02`, without line breaks.
@@ -95,16 +100,20 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 
 /// Units as `0041,0042`.
 pub(crate) fn hex_units(units: &[u16]) -> String {
-    units.iter().map(|unit| format!("{unit:04x}")).collect::<Vec<_>>().join(",")
+    units
+        .iter()
+        .map(|unit| format!("{unit:04x}"))
+        .collect::<Vec<_>>()
+        .join(",")
 }
 
 /// One line that says what a value is, as registry text spells it; for people, not cut.
 #[must_use]
 pub fn value_text(kind: u32, data: &[u8]) -> String {
-    if kind == data_type::SZ {
-        if let Some(units) = plain_text(data) {
-            return quoted(&String::from_utf16_lossy(&units));
-        }
+    if kind == data_type::SZ
+        && let Some(units) = plain_text(data)
+    {
+        return quoted(&String::from_utf16_lossy(&units));
     }
     match (kind, <[u8; 4]>::try_from(data)) {
         (data_type::DWORD, Ok(number)) => format!("dword:{:08x}", u32::from_le_bytes(number)),

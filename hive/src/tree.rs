@@ -159,7 +159,8 @@ impl Node {
         self
     }
 
-    /// Reads a tree of keys into memory.
+    /// Reads a tree of keys into memory. The handle of a key that stands for one (Windows 7 and older) is
+    /// left out with its flag; [`rebuild`](crate::rebuild()) and [`Merge`](crate::Merge) keep it.
     ///
     /// # Errors
     /// When strict, the first fault.
@@ -170,7 +171,9 @@ impl Node {
             fold_to(&mut open, walk.depth());
             let mut node = Node::new(NameBuf::from(key.name()));
             node.last_written = Some(key.last_written());
-            node.flags = key.flags() & !(key_flag::COMPRESSED_NAME | key_flag::HIVE_ENTRY | key_flag::HIVE_EXIT);
+            const NOT_KEPT: u16 =
+                key_flag::COMPRESSED_NAME | key_flag::HIVE_ENTRY | key_flag::HIVE_EXIT | key_flag::PREDEFINED_HANDLE;
+            node.flags = key.flags() & !NOT_KEPT;
             node.user_flags = key.user_flags();
             node.layer_flags = key.layer_flags();
             match key.class() {

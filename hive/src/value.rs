@@ -284,13 +284,21 @@ impl<'a> Segments<'a> {
         let nr = bytes.div_ceil(MAX_SEGMENT_BYTES);
         let declared = usize::from(node.nr_segments.get());
         let at = file_offset(offset);
-        // Segments are cells of their own: more data than bins means that some are listed twice.
-        if declared != nr || bytes > cells.bins.len() {
+        if declared != nr {
             return Err(Error::Mismatch {
                 what: "the number of segments of big data",
                 offset: at,
                 expected: nr as u64,
                 actual: declared as u64,
+            });
+        }
+        // Segments are cells of their own: more data than bins means that some are listed twice.
+        if bytes > cells.bins.len() {
+            return Err(Error::Mismatch {
+                what: "the length of big data, which all bins together bound,",
+                offset: at,
+                expected: cells.bins.len() as u64,
+                actual: bytes as u64,
             });
         }
         let cell = cells.cell(node.segments.get(), "list of big data segments")?;

@@ -471,3 +471,138 @@ fn nt_hive_testhive() {
     ));
     strict_counts(&bytes);
 }
+
+/// Puts a record into the cell at 0x200 of a hive of one bin; every reference in the records is 0.
+fn with_record(record: &[u8]) -> Vec<u8> {
+    let mut bytes = hive::Node::new("r").to_hive(&hive::WriteOptions::default()).unwrap();
+    let at = 4096 + 0x200;
+    let size = i32::try_from((record.len() + 4).next_multiple_of(8)).unwrap();
+    bytes[at..at + 4].copy_from_slice(&(-size).to_le_bytes());
+    bytes[at + 4..at + 4 + record.len()].copy_from_slice(record);
+    bytes
+}
+
+fn put(bytes: &mut [u8], at: usize, number: u32) {
+    bytes[at..at + 4].copy_from_slice(&number.to_le_bytes());
+}
+
+/// Where the root's node begins, behind its cell's size.
+const ROOT: usize = 4096 + 0x20 + 4;
+
+#[test]
+fn a_key_node_alone_is_read_with_its_slack_left_out() {
+    let mut bytes = with_record(&corpus_or_skip!("hive/yarp/records/dummy_nk"));
+    put(&mut bytes, 36, 0x200);
+    let key = Hive::open_damaged(&bytes).unwrap().0.root().unwrap();
+    assert_eq!(key.name(), "OpenWithList");
+    assert_eq!(
+        (key.last_written(), key.nr_subkeys(), key.nr_values(), key.flags()),
+        (0, 0, 0, 0x20)
+    );
+}
+
+#[test]
+fn lists_alone_are_read_with_their_slack_left_out() {
+    // Three elements each; all lead to offset 0, which is no cell: three faults for a leaf of keys.
+    for (name, nr_faults) in [("lf", 3), ("lh", 3), ("li", 3), ("ri", 3)] {
+        let mut bytes = with_record(&corpus_or_skip!(&format!("hive/yarp/records/dummy_{name}")));
+        put(&mut bytes, ROOT + 20, 3);
+        put(&mut bytes, ROOT + 28, 0x200);
+        let root = Hive::open(&bytes).unwrap().root().unwrap();
+        let faults: Vec<Error> = root.subkeys().unwrap().filter_map(Result::err).collect();
+        let elements = faults
+            .iter()
+            .filter(|error| !matches!(error, Error::Mismatch { .. }))
+            .count();
+        assert_eq!(elements, nr_faults, "{name}: {faults:?}");
+    }
+    let mut bytes = with_record(&corpus_or_skip!("hive/yarp/records/dummy_list"));
+    put(&mut bytes, ROOT + 36, 3);
+    put(&mut bytes, ROOT + 40, 0x200);
+    let root = Hive::open(&bytes).unwrap().root().unwrap();
+    assert_eq!(root.values().unwrap().filter(Result::is_err).count(), 3);
+}
+
+#[test]
+fn a_value_alone_is_read_with_its_slack_left_out() {
+    let mut bytes = with_record(&corpus_or_skip!("hive/yarp/records/dummy_vk"));
+    put(&mut bytes, 4096 + 0x300, (-16_i32).cast_unsigned());
+    put(&mut bytes, 4096 + 0x304, 0x200);
+    put(&mut bytes, ROOT + 36, 1);
+    put(&mut bytes, ROOT + 40, 0x300);
+    let root = Hive::open(&bytes).unwrap().root().unwrap();
+    // Three bytes of name, and no flag that says Latin-1: that is no UTF-16.
+    let error = root.values().unwrap().next().unwrap().unwrap_err();
+    assert!(matches!(error, Error::OddLength { actual_bytes: 3, .. }), "{error}");
+    bytes[4096 + 0x204 + 16] = 1;
+    let root = Hive::open(&bytes).unwrap().root().unwrap();
+    let value = root.values().unwrap().next().unwrap().unwrap();
+    assert_eq!(
+        (value.name() == "123", value.data_type(), value.data_bytes()),
+        (true, 0, 0)
+    );
+}
+
+#[test]
+fn a_security_descriptor_alone_is_read_with_its_slack_left_out() {
+    let mut bytes = with_record(&corpus_or_skip!("hive/yarp/records/dummy_sk"));
+    put(&mut bytes, ROOT + 44, 0x200);
+    let root = Hive::open(&bytes).unwrap().root().unwrap();
+    assert_eq!(root.security().unwrap(), Some(&[0xaa; 0x104][..]));
+}
+
+#[test]
+fn big_data_alone_is_read_by_its_number_of_segments() {
+    let mut bytes = with_record(&corpus_or_skip!("hive/yarp/records/dummy_db"));
+    // Room for the data in a second bin, so that their length is possible.
+    let mut bin = vec![0; 0x10000];
+    bin[..4].copy_from_slice(b"hbin");
+    put(&mut bin, 4, 0x1000);
+    put(&mut bin, 8, 0x10000);
+    put(&mut bin, 32, 0x10000 - 32);
+    bytes.extend(bin);
+    put(&mut bytes, 40, 0x11000);
+    let sum = hive::format::checksum(&bytes);
+    put(&mut bytes, 508, sum);
+    // A value of two segments; their list at offset 0 is no cell.
+    put(&mut bytes, 4096 + 0x300, (-16_i32).cast_unsigned());
+    put(&mut bytes, 4096 + 0x304, 0x320);
+    put(&mut bytes, 4096 + 0x320, (-32_i32).cast_unsigned());
+    bytes[4096 + 0x324..4096 + 0x326].copy_from_slice(b"vk");
+    put(&mut bytes, 4096 + 0x324 + 4, 20_000);
+    put(&mut bytes, 4096 + 0x324 + 8, 0x200);
+    put(&mut bytes, ROOT + 36, 1);
+    put(&mut bytes, ROOT + 40, 0x300);
+    let value = Hive::open(&bytes)
+        .unwrap()
+        .root()
+        .unwrap()
+        .values()
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap();
+    let error = value.data().unwrap_err();
+    assert!(
+        error.to_string().contains("list of big data segments"),
+        "two segments are right: {error}"
+    );
+    put(&mut bytes, 4096 + 0x324 + 4, 40_000);
+    let value = Hive::open(&bytes)
+        .unwrap()
+        .root()
+        .unwrap()
+        .values()
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap();
+    assert!(matches!(
+        value.data(),
+        Err(Error::Mismatch {
+            expected: 3,
+            actual: 2,
+            ..
+        })
+    ));
+}

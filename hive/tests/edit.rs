@@ -140,6 +140,78 @@ fn hooks_hear_of_what_was_committed_and_of_nothing_else() {
 }
 
 #[test]
+fn many_values_of_one_key_are_found_set_and_deleted() {
+    let mut editor = editor();
+    let key = editor.create_path("k", 1).unwrap();
+    editor
+        .transact(|editor| {
+            for nr in 0..20_000_u32 {
+                editor.set_value(
+                    key,
+                    &units(&format!("Value{nr}")),
+                    data_type::DWORD,
+                    &nr.to_le_bytes(),
+                    1,
+                )?;
+            }
+            for nr in (0..20_000_u32).step_by(3) {
+                editor.delete_value(key, &units(&format!("VALUE{nr}")), 1)?;
+            }
+            for nr in 0..20_000_u32 {
+                editor.set_value(
+                    key,
+                    &units(&format!("vaLUE{nr}")),
+                    data_type::DWORD,
+                    &(nr * 2).to_le_bytes(),
+                    1,
+                )?;
+            }
+            Ok(())
+        })
+        .unwrap();
+    let node = editor.key(key).unwrap();
+    assert_eq!(node.nr_values(), 20_000);
+    let spelled = node.value("value5").unwrap().unwrap();
+    assert_eq!(spelled.name(), "Value5", "the first spelling stays");
+    assert_eq!(spelled.data().unwrap().to_vec(), 10_u32.to_le_bytes());
+    assert_eq!(node.value("value3").unwrap().unwrap().name(), "vaLUE3");
+    assert_clean(&editor);
+}
+
+#[test]
+fn a_grafted_tree_is_the_tree_of_the_other_hive() {
+    let mut tree = Node::new("x");
+    tree.key("A\\B")
+        .set_sz("v", "text")
+        .set_class("c")
+        .set("big", data_type::BINARY, vec![1; 20_000]);
+    tree.key("A").security = Some(vec![3; 30]);
+    tree.key("A").last_written = Some(77);
+    tree.key("Link").link_to("\\Registry\\Machine");
+    let bytes = tree.to_hive(&WriteOptions::default()).unwrap();
+    let source = Hive::open(&bytes).unwrap().root().unwrap();
+    let mut editor = editor();
+    let root = editor.root().unwrap();
+    let counts = editor.graft(root, &units("Loaded"), source, 9).unwrap();
+    assert_eq!(counts, hive::count(source, Strictness::Strict).unwrap().0);
+    let again = editor.graft(root, &units("LOADED"), source, 9).unwrap_err();
+    assert!(matches!(again, Error::AlreadyExists { .. }));
+    let loaded = editor.hive().open_path("loaded").unwrap().unwrap();
+    let mut found = Vec::new();
+    let options = hive::DiffOptions {
+        times: true,
+        attributes: true,
+    };
+    hive::diff(source, loaded, options, &mut |difference| {
+        found.push(difference);
+        Ok(())
+    })
+    .unwrap();
+    assert!(found.is_empty(), "{found:?}");
+    assert_clean(&editor);
+}
+
+#[test]
 fn a_renamed_key_keeps_its_content_and_its_place_in_the_order() {
     let mut editor = editor();
     for name in ["b", "d", "f"] {

@@ -21,7 +21,10 @@ fn ours(bytes: &[u8]) -> Lines {
         lines.push((walk.path(), None));
         let path = walk.path();
         walk.values(&key, |value, data| {
-            lines.push((path.clone(), Some((value.name().to_string(), value.data_type(), data.to_vec()))));
+            lines.push((
+                path.clone(),
+                Some((value.name().to_string(), value.data_type(), data.to_vec())),
+            ));
             Ok(())
         })
         .unwrap();
@@ -30,7 +33,11 @@ fn ours(bytes: &[u8]) -> Lines {
 }
 
 fn join(path: &str, name: &str) -> String {
-    if path.is_empty() { name.to_owned() } else { format!("{path}\\{name}") }
+    if path.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{path}\\{name}")
+    }
 }
 
 fn nt_hive_lines(bytes: &[u8]) -> Lines {
@@ -40,7 +47,10 @@ fn nt_hive_lines(bytes: &[u8]) -> Lines {
             let value = value.unwrap();
             let name = value.name().unwrap().to_string_lossy();
             let kind = value.data_type().unwrap() as u32;
-            lines.push((path.to_owned(), Some((name, kind, value.data().unwrap().into_vec().unwrap()))));
+            lines.push((
+                path.to_owned(),
+                Some((name, kind, value.data().unwrap().into_vec().unwrap())),
+            ));
         }
         for subkey in key.subkeys().into_iter().flat_map(|subkeys| subkeys.unwrap()) {
             let subkey = subkey.unwrap();
@@ -71,8 +81,11 @@ fn regf_lines(bytes: &[u8]) -> Lines {
     lines
 }
 
+/// The same in hivexml's words: the type and the data are one text.
+type Words = Vec<(String, Option<(String, String)>)>;
+
 /// Keys and values as hivexml prints them; `None` where it is not installed. Types are its words.
-fn hivex_lines(bytes: &[u8]) -> Option<Vec<(String, Option<(String, String)>)>> {
+fn hivex_lines(bytes: &[u8]) -> Option<Words> {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.hiv");
     std::fs::write(&path, bytes).unwrap();
@@ -83,7 +96,11 @@ fn hivex_lines(bytes: &[u8]) -> Option<Vec<(String, Option<(String, String)>)>> 
             return None;
         }
     };
-    assert!(output.status.success(), "hivexml: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "hivexml: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let text = String::from_utf8(output.stdout).unwrap();
     let mut reader = quick_xml::Reader::from_str(&text);
     let (mut lines, mut names) = (Vec::new(), Vec::<String>::new());
@@ -93,7 +110,12 @@ fn hivex_lines(bytes: &[u8]) -> Option<Vec<(String, Option<(String, String)>)>> 
             Event::Start(tag) if matches!(tag.name().as_ref(), "node" | "value") => {
                 let attribute = |name: &str| {
                     let found = tag.try_get_attribute(name).unwrap()?;
-                    Some(found.normalized_value(quick_xml::XmlVersion::Explicit1_0).unwrap().into_owned())
+                    Some(
+                        found
+                            .normalized_value(quick_xml::XmlVersion::Explicit1_0)
+                            .unwrap()
+                            .into_owned(),
+                    )
                 };
                 if tag.name().as_ref() == "node" {
                     names.push(attribute("name").unwrap());
@@ -131,7 +153,7 @@ fn base64(bytes: &[u8]) -> String {
 
 /// The same registry in hivexml's words. Its values come behind the subkeys of a key or before them:
 /// both sides are sorted.
-fn in_words_of_hivex(bytes: &[u8]) -> Vec<(String, Option<(String, String)>)> {
+fn in_words_of_hivex(bytes: &[u8]) -> Words {
     let words = |(path, value): (String, Option<(String, u32, Vec<u8>)>)| {
         let value = value.map(|(name, kind, data)| {
             let text = match kind {
@@ -139,8 +161,12 @@ fn in_words_of_hivex(bytes: &[u8]) -> Vec<(String, Option<(String, String)>)> {
                     format!("int32 {}", i32::from_le_bytes(data.try_into().unwrap()))
                 }
                 data_type::SZ => {
-                    let units: Vec<u16> =
-                        data.as_chunks::<2>().0.iter().map(|pair| u16::from_le_bytes(*pair)).collect();
+                    let units: Vec<u16> = data
+                        .as_chunks::<2>()
+                        .0
+                        .iter()
+                        .map(|pair| u16::from_le_bytes(*pair))
+                        .collect();
                     format!("string {}", String::from_utf16(&units).unwrap().trim_end_matches('\0'))
                 }
                 _ => format!("binary {}", base64(&data)),
@@ -162,8 +188,7 @@ fn printable() -> impl Strategy<Value = String> {
 fn printable_value() -> impl Strategy<Value = (String, u32, Vec<u8>)> {
     let data = prop_oneof![
         any::<u32>().prop_map(|number| (data_type::DWORD, number.to_le_bytes().to_vec())),
-        "[a-zA-Z0-9 \u{e4}\u{410}-\u{44f}]{1,30}"
-            .prop_map(|text| (data_type::SZ, hive::tree::utf16_terminated(&text))),
+        "[a-zA-Z0-9 \u{e4}\u{410}-\u{44f}]{1,30}".prop_map(|text| (data_type::SZ, hive::tree::utf16_terminated(&text))),
         prop::collection::vec(any::<u8>(), 1..50).prop_map(|data| (data_type::BINARY, data)),
         (16_340..33_000_usize, any::<u8>()).prop_map(|(len, byte)| (data_type::BINARY, vec![byte; len])),
     ];
@@ -256,5 +281,8 @@ fn names_of_every_kind_keep_their_encoding() {
     root.subkeys.push(Node::new(utf16.clone()));
     let bytes = root.to_hive(&WriteOptions::default()).unwrap();
     let key = Hive::open(&bytes).unwrap().open_path("AB").unwrap().unwrap();
-    assert!(matches!(key.name(), Name::Utf16(_)), "a name that came as UTF-16 stays so");
+    assert!(
+        matches!(key.name(), Name::Utf16(_)),
+        "a name that came as UTF-16 stays so"
+    );
 }

@@ -220,7 +220,36 @@ fn a_name_that_is_not_possible_is_refused() {
         assert!(matches!(error, Error::InKey { .. }), "{name:?}: {error}");
     }
     let mut root = Node::new("r");
+    root.class = Some(vec![0; 70_000]);
+    assert!(matches!(
+        root.to_hive(&WriteOptions::default()),
+        Err(Error::InvalidName { .. })
+    ));
+    let mut root = Node::new("r");
     root.subkeys = vec![Node::new("Same"), Node::new("sAME")];
     let error = root.to_hive(&WriteOptions::default()).unwrap_err();
     assert!(error.to_string().contains("two subkeys"), "{error}");
+}
+
+#[test]
+fn the_default_security_descriptor_is_well_formed() {
+    let descriptor = hive::DEFAULT_SECURITY;
+    let number = |at: usize| u32::from_le_bytes(descriptor[at..at + 4].try_into().unwrap()) as usize;
+    let sid_bytes = |at: usize| 8 + 4 * usize::from(descriptor[at + 1]);
+    // Revision 1, self-relative, with a DACL.
+    assert_eq!(descriptor[..4], [1, 0, 0x04, 0x80]);
+    let (owner, group, sacl, dacl) = (number(4), number(8), number(12), number(16));
+    assert_eq!((sacl, dacl), (0, 20));
+    assert_eq!(owner + sid_bytes(owner), group);
+    assert_eq!(group + sid_bytes(group), descriptor.len());
+    let acl_bytes = usize::from(u16::from_le_bytes([descriptor[dacl + 2], descriptor[dacl + 3]]));
+    assert_eq!(dacl + acl_bytes, owner);
+    let (mut at, mut nr) = (dacl + 8, 0);
+    while at < dacl + acl_bytes {
+        let bytes = usize::from(u16::from_le_bytes([descriptor[at + 2], descriptor[at + 3]]));
+        assert_eq!(bytes, 8 + sid_bytes(at + 8));
+        at += bytes;
+        nr += 1;
+    }
+    assert_eq!((at, nr), (owner, usize::from(descriptor[dacl + 4])));
 }

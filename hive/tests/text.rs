@@ -11,7 +11,12 @@ use proptest::prelude::*;
 const ROOT: &str = "HKEY_LOCAL_MACHINE\\SOFTWARE\\Test";
 
 fn exported(bytes: &[u8], form: TextForm, whole: bool) -> Vec<u8> {
-    let options = ExportOptions { form, path: ROOT.to_owned(), whole, strictness: Strictness::Strict };
+    let options = ExportOptions {
+        form,
+        path: ROOT.to_owned(),
+        whole,
+        strictness: Strictness::Strict,
+    };
     export(Hive::open(bytes).unwrap().root().unwrap(), &options).unwrap().0
 }
 
@@ -22,7 +27,10 @@ fn imported(text: &[u8]) -> Result<Vec<u8>, Error> {
 
 fn differences(a: &[u8], b: &[u8], options: DiffOptions) -> Vec<String> {
     let mut found = Vec::new();
-    let (a, b) = (Hive::open(a).unwrap().root().unwrap(), Hive::open(b).unwrap().root().unwrap());
+    let (a, b) = (
+        Hive::open(a).unwrap().root().unwrap(),
+        Hive::open(b).unwrap().root().unwrap(),
+    );
     diff(a, b, options, &mut |difference| {
         found.push(difference.to_string());
         Ok(())
@@ -34,9 +42,17 @@ fn differences(a: &[u8], b: &[u8], options: DiffOptions) -> Vec<String> {
 #[test]
 fn the_text_is_what_regedit_writes() {
     let mut root = Node::new("r");
-    root.key("A").set_sz("", "de\"fault\\").set_dword("n", 0x1a).set("b", data_type::BINARY, (0..40).collect::<Vec<u8>>());
-    root.key("A").set("e", data_type::EXPAND_SZ, [0x25, 0, 0, 0]).set("q", data_type::QWORD, [1; 8]);
-    root.key("A").set("none", data_type::NONE, []).set("odd", 0xffff_0011, [7]);
+    root.key("A").set_sz("", "de\"fault\\").set_dword("n", 0x1a).set(
+        "b",
+        data_type::BINARY,
+        (0..40).collect::<Vec<u8>>(),
+    );
+    root.key("A")
+        .set("e", data_type::EXPAND_SZ, [0x25, 0, 0, 0])
+        .set("q", data_type::QWORD, [1; 8]);
+    root.key("A")
+        .set("none", data_type::NONE, [])
+        .set("odd", 0xffff_0011, [7]);
     let bytes = root.to_hive(&WriteOptions::default()).unwrap();
     let text = String::from_utf8(exported(&bytes, TextForm::Version5Utf8, false)).unwrap();
     let expected = "Windows Registry Editor Version 5.00\r\n\r\n\
@@ -67,7 +83,11 @@ fn a_text_of_windows_is_imported_with_its_deletions_and_continuations() {
     assert!(hive.open_path("Old").unwrap().is_none());
     let key = hive.open_path("New").unwrap().unwrap();
     let data = |name: &str| key.value(name).unwrap().unwrap().data().unwrap().to_vec();
-    assert_eq!(data("Multi"), [b'a', 0, 0, 0, b'b', 0, b'c', 0, 0, 0, 0, 0], "code page 1252 became UTF-16");
+    assert_eq!(
+        data("Multi"),
+        [b'a', 0, 0, 0, b'b', 0, b'c', 0, 0, 0, 0, 0],
+        "code page 1252 became UTF-16"
+    );
     assert_eq!(data(""), hive::tree::utf16_terminated("caf\u{e9} \"x\""));
     assert_eq!(data("two"), hive::tree::utf16_terminated("a\r\nb"));
     assert!(key.value("gone").unwrap().is_none());
@@ -103,8 +123,16 @@ fn a_text_offered_as_a_hive_is_said_to_be_one() {
             root.key(&format!("key{nr}"));
         }
         let big = root.to_hive(&WriteOptions::default()).unwrap();
-        assert_eq!(Hive::open(&exported(&big, form, false)).unwrap_err(), Error::RegistryText, "{form:?}");
-        assert_eq!(Hive::open(&exported(&bytes, form, false)).unwrap_err(), Error::RegistryText, "{form:?}");
+        assert_eq!(
+            Hive::open(&exported(&big, form, false)).unwrap_err(),
+            Error::RegistryText,
+            "{form:?}"
+        );
+        assert_eq!(
+            Hive::open(&exported(&bytes, form, false)).unwrap_err(),
+            Error::RegistryText,
+            "{form:?}"
+        );
     }
 }
 
@@ -113,12 +141,23 @@ fn a_difference_names_exactly_what_changed() {
     let mut before = Node::new("r");
     before.key("Same\\Deep").set_dword("n", 1);
     before.key("Gone\\Sub").set_sz("x", "y");
-    before.key("Changed").set_dword("n", 1).set_sz("kept", "k").set_sz("old", "o");
+    before
+        .key("Changed")
+        .set_dword("n", 1)
+        .set_sz("kept", "k")
+        .set_sz("old", "o");
     let mut after = before.clone();
     after.subkeys.retain(|node| node.name != NameBuf::from("Gone"));
     after.key("New");
-    after.key("Changed").set_dword("n", 2).set_sz("fresh", "f").set_class("c");
-    after.key("Changed").values.retain(|value| value.name != NameBuf::from("old"));
+    after
+        .key("Changed")
+        .set_dword("n", 2)
+        .set_sz("fresh", "f")
+        .set_class("c");
+    after
+        .key("Changed")
+        .values
+        .retain(|value| value.name != NameBuf::from("old"));
     after.key("Same").last_written = Some(9);
     let options = WriteOptions::default();
     let (before, after) = (before.to_hive(&options).unwrap(), after.to_hive(&options).unwrap());
@@ -132,24 +171,60 @@ fn a_difference_names_exactly_what_changed() {
         "+ [New]",
     ];
     assert_eq!(differences(&before, &after, DiffOptions::default()), expected);
-    let all = differences(&before, &after, DiffOptions { times: true, attributes: true });
+    let all = differences(
+        &before,
+        &after,
+        DiffOptions {
+            times: true,
+            attributes: true,
+        },
+    );
     assert!(all.contains(&"~ [Changed] class".to_owned()) && all.contains(&"~ [Same] last write".to_owned()));
     assert_eq!(all.len(), expected.len() + 2);
-    assert!(differences(&before, &before, DiffOptions { times: true, attributes: true }).is_empty());
+    assert!(
+        differences(
+            &before,
+            &before,
+            DiffOptions {
+                times: true,
+                attributes: true
+            }
+        )
+        .is_empty()
+    );
 }
 
 #[test]
 fn every_whole_hive_of_the_corpus_survives_export_and_import() {
     for name in [
-        "hivex/minimal", "hivex/special", "hivex/rlenvalue_test_hive", "nt-hive/testhive", "yarp/BigDataHive",
-        "yarp/StringValuesHive", "yarp/MultiSzHive", "yarp/UnicodeHive", "yarp/ExtendedASCIIHive", "yarp/TwoOwnersHive",
-        "yarp/ValuesOrderHive", "yarp/UpcaseHive", "yarp/ManySubkeysHive",
+        "hivex/minimal",
+        "hivex/special",
+        "hivex/rlenvalue_test_hive",
+        "nt-hive/testhive",
+        "yarp/BigDataHive",
+        "yarp/StringValuesHive",
+        "yarp/MultiSzHive",
+        "yarp/UnicodeHive",
+        "yarp/ExtendedASCIIHive",
+        "yarp/TwoOwnersHive",
+        "yarp/ValuesOrderHive",
+        "yarp/UpcaseHive",
+        "yarp/ManySubkeysHive",
     ] {
         let bytes = corpus_or_skip!(&format!("hive/{name}"));
-        let rebuilt = hive::rebuild(&Hive::open(&bytes).unwrap(), &WriteOptions::default()).unwrap().0;
+        let rebuilt = hive::rebuild(&Hive::open(&bytes).unwrap(), &WriteOptions::default())
+            .unwrap()
+            .0;
         for form in [TextForm::Version5, TextForm::Version5Utf8, TextForm::Regedit4] {
             let again = imported(&exported(&bytes, form, true)).unwrap();
-            let found = differences(&bytes, &again, DiffOptions { times: true, attributes: true });
+            let found = differences(
+                &bytes,
+                &again,
+                DiffOptions {
+                    times: true,
+                    attributes: true,
+                },
+            );
             assert!(found.is_empty(), "{name} {form:?}: {found:#?}");
             if name != "hivex/special" {
                 // Everything but the root's own name, which has no meaning.
@@ -181,15 +256,29 @@ fn any_name(least: usize) -> impl Strategy<Value = Vec<u16>> {
 }
 
 fn any_value() -> impl Strategy<Value = (Vec<u16>, u32, Vec<u8>)> {
-    let text = prop::collection::vec(prop_oneof![8 => any_unit(), 1 => Just(0x5c)], 0..40)
-        .prop_map(|units| units.iter().chain(&[0]).flat_map(|unit| unit.to_le_bytes()).collect::<Vec<u8>>());
-    let data = prop_oneof![text, prop::collection::vec(any::<u8>(), 0..60), prop::collection::vec(any::<u8>(), 4)];
+    let text = prop::collection::vec(prop_oneof![8 => any_unit(), 1 => Just(0x5c)], 0..40).prop_map(|units| {
+        units
+            .iter()
+            .chain(&[0])
+            .flat_map(|unit| unit.to_le_bytes())
+            .collect::<Vec<u8>>()
+    });
+    let data = prop_oneof![
+        text,
+        prop::collection::vec(any::<u8>(), 0..60),
+        prop::collection::vec(any::<u8>(), 4)
+    ];
     let name = prop::collection::vec(prop_oneof![8 => any_unit(), 1 => Just(0x5c)], 0..9);
     (name, prop_oneof![0..12_u32, any::<u32>()], data)
 }
 
 fn any_node() -> impl Strategy<Value = Node> {
-    let leaf = (any_name(1), prop::collection::vec(any_value(), 0..5), any::<u64>(), prop::option::of(any_name(1)))
+    let leaf = (
+        any_name(1),
+        prop::collection::vec(any_value(), 0..5),
+        any::<u64>(),
+        prop::option::of(any_name(1)),
+    )
         .prop_map(|(name, values, time, class)| {
             let mut node = Node::new(NameBuf::from_units(&name));
             for (name, kind, data) in values {

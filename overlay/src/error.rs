@@ -205,6 +205,18 @@ pub enum Error {
         /// Its name.
         name: String,
     },
+    /// A sealed world was to be changed.
+    #[error("the world `{name}` is sealed, and nothing writes to it; `vodka world new` makes a fork of it")]
+    Sealed {
+        /// Its name.
+        name: String,
+    },
+    /// A world that was opened to read it was to be changed.
+    #[error("the world `{name}` was opened only to read it")]
+    ReadOnly {
+        /// Its name.
+        name: String,
+    },
     /// The registry hive of a world cannot be read.
     #[error("the registry `{}` cannot be read: {reason}", path.display())]
     Registry {
@@ -212,6 +224,14 @@ pub enum Error {
         path: PathBuf,
         /// What the reader of hives says.
         reason: String,
+    },
+    /// A packed world that is damaged, or none.
+    #[error("cannot unpack `{}`", path.display())]
+    Pack {
+        /// The layout or blob.
+        path: PathBuf,
+        /// What is wrong.
+        source: crate::pack::PackError,
     },
     /// A parent that is not what the world was forked from.
     #[error("the world `{name}` has the parent `{parent}` with the digest {expected}, and the one here has {found}")]
@@ -271,6 +291,7 @@ impl Error {
             | Self::WorldHasChildren { .. }
             | Self::ParentChanged { .. }
             | Self::TooManyLayers { .. }
+            | Self::Sealed { .. }
             | Self::NotSealed { .. } => ExitClass::World,
             Self::NoUserXattrs { .. } | Self::CoarseTimes { .. } => ExitClass::NoRoom,
             Self::Io { .. } if self.is_no_space() => ExitClass::NoRoom,
@@ -285,6 +306,7 @@ impl Error {
             | Self::Conf { .. }
             | Self::TooDeep { .. }
             | Self::Registry { .. }
+            | Self::Pack { .. }
             | Self::ManifestDigest { .. } => ExitClass::Damaged,
             _ => ExitClass::Unexpected,
         }

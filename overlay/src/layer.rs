@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 
 use rustix::fs::{Stat, fstat};
 use rustix::io::Errno;
@@ -15,7 +16,7 @@ use rustix::io::Errno;
 use crate::beneath::{open_dir, open_dir_entry, open_file_entry, open_root};
 use crate::error::{Error, Result, Trying};
 use crate::listing::{self, Listed};
-use crate::lookup::{Place, own_short_name};
+use crate::lookup::{Place, Slot, own_short_name};
 use crate::meta::{NtMetadata, disk};
 use crate::name::{NtName, NtPath, PathId, StoredName, StreamName};
 use crate::store::table::{NameTable, SecurityTable};
@@ -82,8 +83,10 @@ pub struct Stream {
 pub struct Layer {
     path: PathBuf,
     root: OwnedFd,
-    pub(crate) security: SecurityTable,
-    pub(crate) names: NameTable,
+    security: RwLock<SecurityTable>,
+    names: RwLock<Arc<NameTable>>,
+    /// Only of a layer that does not change.
+    pub(crate) cache: Option<Slot>,
 }
 
 /// Where a path led.
@@ -129,8 +132,17 @@ impl Layer {
         Ok(Self {
             path,
             root,
-            security,
-            names,
+            security: RwLock::new(security),
+            names: RwLock::new(Arc::new(names)),
+            cache: None,
+        })
+    }
+
+    /// Opens the `files/` of a sealed world: what is read once is not read again.
+    pub(crate) fn open_sealed(files: impl Into<PathBuf>) -> Result<Self> {
+        Ok(Self {
+            cache: Some(Slot::default()),
+            ..Self::open(files)?
         })
     }
 
@@ -156,7 +168,7 @@ impl Layer {
         let found = self.need(path, Some(Kind::Directory))?;
         let dir = found.open()?;
         let mut entries = Vec::new();
-        for listed in listing::entries(&dir, &found.path, found.nt_path.is_root(), &self.names)? {
+        for listed in listing::entries(&dir, &found.path, found.nt_path.is_root(), &self.names())? {
             let below = Found {
                 path: found.path.join(listed.stored.as_str()),
                 nt_path: found.nt_path.join(listed.stored.name()),
@@ -178,8 +190,21 @@ impl Layer {
     }
 
     /// A security descriptor of this layer.
-    pub fn security(&self, id: SecurityId) -> Option<&[u8]> {
-        self.security.get(id)
+    pub fn security(&self, id: SecurityId) -> Option<Arc<[u8]>> {
+        self.security.read().unwrap_or_else(PoisonError::into_inner).get(id)
+    }
+
+    pub(crate) fn security_table(&self) -> RwLockWriteGuard<'_, SecurityTable> {
+        self.security.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The full names of shortened stored names.
+    pub(crate) fn names(&self) -> Arc<NameTable> {
+        Arc::clone(&self.names.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn set_names(&self, names: NameTable) {
+        *self.names.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(names);
     }
 
     /// The named streams of a file or directory, in NT's order.
@@ -247,6 +272,7 @@ impl Layer {
         let Some((dir, place)) = self.extra_dir(key, Some(STREAMS))? else {
             return Ok(Vec::new());
         };
+        let names = self.names();
         let mut streams = Vec::new();
         for (text, kind) in listing::raw(&dir, &place)? {
             let at = place.join(&text);
@@ -256,7 +282,7 @@ impl Layer {
                     found: crate::beneath::kind_words(kind),
                 });
             }
-            let name = StoredName::decode_stream(&text, |hash| self.names.get(hash)).map_err(|source| Error::Name {
+            let name = StoredName::decode_stream(&text, |hash| names.get(hash)).map_err(|source| Error::Name {
                 place: place.display().to_string(),
                 source,
             })?;
@@ -333,6 +359,7 @@ impl Layer {
             nt_path: NtPath::root(),
             path: self.path.clone(),
         };
+        let names = self.names();
         for name in path.components() {
             if at.kind() == Kind::File {
                 return Ok(None);
@@ -342,7 +369,7 @@ impl Layer {
                 fd: &dir,
                 nt_path: &at.nt_path,
                 path: &at.path,
-                names: &self.names,
+                names: &names,
             };
             let Some(listed) = place.find(name)? else {
                 return Ok(None);

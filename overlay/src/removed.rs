@@ -107,6 +107,23 @@ impl Removed {
         }
     }
 
+    /// The names in a directory that have a mark, as lookups compare them.
+    pub(crate) fn children(&self, dir: &NtPath) -> Vec<Box<[u16]>> {
+        if self.marks.is_empty() {
+            return Vec::new();
+        }
+        let dir = dir.folded();
+        let below = self
+            .marks
+            .range(dir.clone()..)
+            .map(|(key, _)| key)
+            .take_while(|key| key.starts_with(&dir));
+        below
+            .filter(|key| key.len() == dir.len() + 1)
+            .filter_map(|key| key.last().cloned())
+            .collect()
+    }
+
     /// Whether the path itself has a mark.
     pub fn has_mark(&self, path: &NtPath) -> bool {
         self.marks.contains_key(&path.folded())

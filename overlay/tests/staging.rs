@@ -347,3 +347,61 @@ fn small_world_without_the_large_file(worlds: &Worlds) {
     );
     finish(staging);
 }
+
+/// Whatever moment of a placing a kill meets: doing it again gives the world that an undisturbed one gives.
+#[test]
+fn a_placing_that_was_killed_leaves_no_trace() {
+    let root = &roots()[0];
+    let worlds = Worlds::open(root.path()).unwrap();
+    let begin = |name: &str| {
+        let mut staging = worlds.begin(&world_name(name), "medium").unwrap();
+        if staging.last_stage().is_none() {
+            let tree = staging.tree();
+            tree.set_root_metadata(meta(0x10, 1));
+            tree.create_dir(&tree.root(), &stored("Windows"), meta(0x10, 2))
+                .unwrap();
+            staging.stage_done("lay down").unwrap();
+        }
+        staging
+    };
+    let place = |staging: &overlay::Staging| {
+        let path = overlay::NtPath::parse("Windows/Panther/unattend.xml").unwrap();
+        staging.place_file(&path, b"answers", &meta(0x20, 9)).unwrap();
+        std::fs::write(staging.registry_path(), b"").unwrap();
+    };
+    let staging = begin("right");
+    place(&staging);
+    let expected = picture(
+        staging
+            .commit(overlay::WorldConf::default(), &SealOptions::default())
+            .unwrap()
+            .path(),
+    );
+
+    for (moment, name) in ["journal", "directory", "file"].into_iter().enumerate() {
+        let staging = begin(name);
+        let windows = staging.files_path().join("Windows");
+        let modified = windows.metadata().unwrap().modified().unwrap();
+        let since = modified.duration_since(std::time::UNIX_EPOCH).unwrap();
+        let journal = format!("{} {} Windows\n", since.as_secs(), since.subsec_nanos());
+        std::fs::write(staging.scratch_path().join("placing"), journal).unwrap();
+        if moment >= 1 {
+            std::fs::create_dir(windows.join("Panther")).unwrap();
+            assert_ne!(
+                windows.metadata().unwrap().modified().unwrap(),
+                modified,
+                "nothing to undo"
+            );
+        }
+        if moment >= 2 {
+            std::fs::write(windows.join("Panther/unattend.xml"), b"ans").unwrap();
+        }
+        drop(staging);
+        let staging = begin(name);
+        place(&staging);
+        let world = staging
+            .commit(overlay::WorldConf::default(), &SealOptions::default())
+            .unwrap();
+        assert_eq!(picture(world.path()), expected, "killed with the {name} made");
+    }
+}

@@ -30,7 +30,7 @@ fn all_metadata_is_read_back_as_it_was_written() {
         assert_eq!(linked.meta.written, common::time(62));
         assert_eq!(linked.meta.short_name, None, "the short name belongs to the other name");
         assert_eq!(
-            layer.security(linked.meta.security.unwrap()),
+            layer.security(linked.meta.security.unwrap()).as_deref(),
             Some(&b"\x01\0\x04\x80trusted"[..])
         );
         let twin = layer.metadata(&path("Windows\\WinSxS\\LONGNA~1.DLL")).unwrap().unwrap();
@@ -262,6 +262,7 @@ fn verify_names_each_difference() {
         "missing: stream Windows\\System32\\streams.txt::Zone.Identifier",
         "missing: stream Windows\\System32\\streams.txt::empty",
         "changed: registry registry.hiv: blake3 is ",
+        "added: entry of :nt, a2bb3031c0142365",
     ];
     assert_eq!(texts.len(), expected.len(), "{texts:#?}");
     for (text, expected) in texts.iter().zip(expected) {
@@ -387,4 +388,85 @@ fn a_world_without_registry_is_not_committed() {
     let error = staging.commit(conf(), &SealOptions::default()).unwrap_err();
     assert!(error.to_string().contains("registry.hiv"), "{error}");
     assert!(worlds.list().unwrap().is_empty());
+}
+
+#[test]
+fn verify_names_each_changed_key_and_value_of_the_registry() {
+    use hive::{Node, WriteOptions};
+    let root = &roots()[0];
+    let worlds = Worlds::open(root.path()).unwrap();
+    let mut keys = Node::new("root");
+    keys.key("SOFTWARE\\One")
+        .set_dword("number", 1)
+        .set_sz("text", "a")
+        .set_sz("gone", "x");
+    keys.key("SOFTWARE\\Gone\\Below").set_dword("number", 1);
+    keys.key("SYSTEM\\tab\there").set_dword("", 3);
+    let hive = |keys: &Node| keys.to_hive(&WriteOptions::default()).unwrap();
+    let staging = worlds.begin(&world_name("w"), "").unwrap();
+    std::fs::write(staging.registry_path(), hive(&keys)).unwrap();
+    let world = staging.commit(conf(), &SealOptions::default()).unwrap();
+    assert_eq!(world.verify(&SealOptions::default()).unwrap(), []);
+
+    keys.key("SOFTWARE\\One")
+        .set_dword("number", 2)
+        .set_dword("added", 1)
+        .values
+        .retain(|v| v.name.as_name() != "gone");
+    keys.key("SOFTWARE").subkeys.retain(|key| key.name.as_name() != "Gone");
+    keys.key("SYSTEM\\new");
+    keys.key("SYSTEM\\tab\there").set_class("other");
+    std::fs::write(world.registry_path(), hive(&keys)).unwrap();
+    let texts: Vec<_> = world
+        .verify(&SealOptions::default())
+        .unwrap()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    let expected = [
+        "changed: registry registry.hiv: ",
+        "missing: registry key SOFTWARE\\Gone",
+        "missing: registry key SOFTWARE\\Gone\\Below",
+        "missing: registry value SOFTWARE\\One::gone",
+        "changed: registry value SOFTWARE\\One::number: hash of type and data is ",
+        "added: registry value SOFTWARE\\One::added",
+        "added: registry key SYSTEM\\new",
+        "changed: registry key SYSTEM\\tab:0009here: class, security or time is ",
+    ];
+    assert_eq!(texts.len(), expected.len(), "{texts:#?}");
+    for (text, expected) in texts.iter().zip(expected) {
+        assert!(text.starts_with(expected), "{text:?} is not {expected:?}");
+    }
+    // A damaged table, or a registry that is none any more, is told, too.
+    std::fs::write(world.registry_path(), b"no hive").unwrap();
+    assert_eq!(world.verify(&SealOptions::default()).unwrap().len(), 1);
+    std::fs::write(world.path().join("files/:nt/registry"), b"no table").unwrap();
+    std::fs::write(world.registry_path(), hive(&keys)).unwrap();
+    assert!(world.verify(&SealOptions::default()).is_err());
+}
+
+#[test]
+fn differences_of_two_registries_are_named() {
+    let root = &roots()[0];
+    let worlds = Worlds::open(root.path()).unwrap();
+    let mut keys = hive::Node::new("root");
+    keys.key("SOFTWARE\\One").set_dword("number", 1);
+    let make = |name: &str, keys: &hive::Node| {
+        let staging = worlds.begin(&world_name(name), "").unwrap();
+        std::fs::write(
+            staging.registry_path(),
+            keys.to_hive(&hive::WriteOptions::default()).unwrap(),
+        )
+        .unwrap();
+        staging.commit(conf(), &SealOptions::default()).unwrap()
+    };
+    let one = make("one", &keys);
+    keys.key("SOFTWARE\\One").set_dword("number", 2);
+    let two = make("two", &keys);
+    let found = one.diff(&two).unwrap().registry;
+    let texts: Vec<_> = found.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        texts,
+        ["~ [SOFTWARE\\One] \"number\": dword:00000001 -> dword:00000002"]
+    );
 }

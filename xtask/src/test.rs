@@ -71,7 +71,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             "tests",
             Box::new(|| {
                 cargo()
-                    .args(["test", "--workspace", "--locked"])
+                    .args(["test", "--workspace", "--locked", "--no-fail-fast"])
                     .run()
                     .map(|()| "all passed".to_owned())
             }),

@@ -71,7 +71,6 @@ pub(super) fn merge(
         timestamp: time.map_or(0, |time| time.0),
         file_name: "registry.hiv".into(),
         strictness,
-        ..WriteOptions::default()
     };
     let mut merge = Merge::new(options);
     let mut expected = Vec::new();

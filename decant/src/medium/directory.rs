@@ -136,7 +136,7 @@ impl HostDirectory {
 }
 
 fn modified_ns(stat: &Stat) -> Option<i64> {
-    i64::from(stat.st_mtime)
+    stat.st_mtime
         .checked_mul(1_000_000_000)?
         .checked_add(i64::try_from(stat.st_mtime_nsec).ok()?)
 }

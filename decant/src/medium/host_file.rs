@@ -6,6 +6,8 @@ use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{CWD, Mode, OFlags, openat};
+
 use super::{MediumError, ReadAt, ReadAtError};
 
 /// An open file of the host and its length when it was opened.
@@ -19,12 +21,19 @@ pub(super) struct HostFile {
 impl HostFile {
     /// Opens a plain file or a block device.
     pub(super) fn open(path: &Path) -> Result<Self, MediumError> {
-        File::open(path)
-            .and_then(|file| Self::from_file(file, path.to_owned()))
-            .map_err(|source| MediumError::Open {
-                path: path.to_owned(),
-                source,
-            })
+        // NONBLOCK: a pipe is refused below, not waited for.
+        openat(
+            CWD,
+            path,
+            OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC,
+            Mode::empty(),
+        )
+        .map_err(io::Error::from)
+        .and_then(|file| Self::from_file(File::from(file), path.to_owned()))
+        .map_err(|source| MediumError::Open {
+            path: path.to_owned(),
+            source,
+        })
     }
 
     /// Takes an open file; `path` is what messages call it.

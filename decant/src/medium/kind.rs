@@ -14,7 +14,8 @@ pub enum MediumKind {
         revision: UdfRevision,
         /// Its logical block size.
         block_bytes: u32,
-        /// The block whose anchor was taken: 256 on most discs, another one for a later session.
+        /// The block of the anchor that was taken: the last one of the disc where there is one, as a later session's
+        /// anchors lie behind those of an earlier one; else 256.
         anchor_block: u64,
         /// Whether an ISO 9660 volume is on the disc as well.
         iso9660_too: bool,

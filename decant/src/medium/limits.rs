@@ -9,7 +9,9 @@ pub const MAX_DIRECTORY_ENTRIES: usize = 1 << 18;
 /// Bytes of directory records that one directory may have on the disc.
 pub const MAX_DIRECTORY_BYTES: u64 = 64 << 20;
 /// Entries that one [`Walk`](super::Walk) gives.
-pub const MAX_WALK_ENTRIES: usize = 1 << 20;
+pub const MAX_WALK_ENTRIES: usize = 1 << 19;
+/// Faults that one [`Walk`](super::Walk) gives before it ends with one more.
+pub const MAX_WALK_FAULTS: usize = 1000;
 /// Extents of one file, after neighbours have been joined.
 pub const MAX_EXTENTS: usize = 1 << 20;
 

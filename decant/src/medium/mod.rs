@@ -242,7 +242,7 @@ impl Medium {
 fn lookup<'a>(files: &dyn FileSystem, names: impl Iterator<Item = &'a str>) -> Result<Option<Entry>, MediumError> {
     let mut entry = files.root();
     for (depth, name) in names.enumerate() {
-        if !entry.is_directory() || name == ".." || name.contains('\0') || depth >= limits::MAX_DEPTH {
+        if !entry.is_directory() || name == ".." || name.contains('\0') || depth > limits::MAX_DEPTH {
             return Ok(None);
         }
         match files.find(&entry, name)? {

@@ -116,6 +116,7 @@ impl BlobTableBuilder {
         part: u16,
         mut solid_header: impl FnMut(ResourceLocation) -> Result<SolidResource, E>,
     ) -> Result<(), E> {
+        self.files.reserve_exact(raw.len() / size_of::<RawBlobEntry>());
         // Blobs of a solid resource follow its entry. Of several in a row, they lie in their concatenation.
         let mut run: Range<usize> = 0..0;
         let mut run_is_open = false;

@@ -15,6 +15,7 @@ pub mod decompress;
 mod error;
 pub mod format;
 mod header;
+mod layout;
 mod metadata;
 mod open;
 mod resource;

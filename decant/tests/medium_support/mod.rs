@@ -13,14 +13,23 @@ use vodka_decant::medium::{EntryKind, Medium};
 
 /// The corpus directory, or `None` with a printed message.
 pub fn corpus(part: &str) -> Option<PathBuf> {
-    let root = std::env::var_os("VODKA_CORPUS")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/corpus"), PathBuf::from);
-    let path = [root.clone(), Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus")]
-        .into_iter()
-        .map(|root| root.join(part))
-        .find(|path| path.exists());
+    let root = std::env::var_os("VODKA_CORPUS").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/corpus"),
+        PathBuf::from,
+    );
+    // The second place is for a git worktree, one directory deeper.
+    let path = [
+        root.clone(),
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus"),
+    ]
+    .into_iter()
+    .map(|root| root.join(part))
+    .find(|path| path.exists());
     if path.is_none() {
-        eprintln!("skipped: no corpus at {} (VODKA_CORPUS names another place)", root.join(part).display());
+        eprintln!(
+            "skipped: no corpus at {} (VODKA_CORPUS names another place)",
+            root.join(part).display()
+        );
     }
     path
 }
@@ -29,7 +38,9 @@ pub fn corpus(part: &str) -> Option<PathBuf> {
 pub fn have(programs: &[&str]) -> bool {
     let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
     programs.iter().all(|program| {
-        let found = path.split(':').any(|directory| Path::new(directory).join(program).exists());
+        let found = path
+            .split(':')
+            .any(|directory| Path::new(directory).join(program).exists());
         if !found {
             eprintln!("skipped: {program} is not installed");
         }
@@ -98,12 +109,21 @@ pub fn listing_of_7z(image: &Path) -> Option<BTreeMap<String, u64>> {
     let output = String::from_utf8(try_run("7z", &["l", "-slt", "-sccUTF-8", arg(image)])?).unwrap();
     let entries = output.split_once("\n----------\n").map(|(_, entries)| entries)?;
     let field = |entry: &str, name: &str| {
-        entry.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(" = ").map(str::to_owned))
+        entry
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(" = ").map(str::to_owned))
     };
     let list = entries.split("\n\n").filter_map(|entry| {
         let path = field(entry, "Path")?;
-        let slash = if field(entry, "Folder").as_deref() == Some("+") { "/" } else { "" };
-        Some((path + slash, field(entry, "Size").and_then(|size| size.parse().ok()).unwrap_or(0)))
+        let slash = if field(entry, "Folder").as_deref() == Some("+") {
+            "/"
+        } else {
+            ""
+        };
+        Some((
+            path + slash,
+            field(entry, "Size").and_then(|size| size.parse().ok()).unwrap_or(0),
+        ))
     });
     Some(list.collect())
 }
@@ -111,7 +131,10 @@ pub fn listing_of_7z(image: &Path) -> Option<BTreeMap<String, u64>> {
 /// What 7z extracts; `None` where it cannot read the image.
 pub fn contents_of_7z(image: &Path) -> Option<BTreeMap<String, Vec<u8>>> {
     let directory = tempfile::tempdir().unwrap();
-    try_run("7z", &["x", "-y", "-snld", &format!("-o{}", arg(directory.path())), arg(image)])?;
+    try_run(
+        "7z",
+        &["x", "-y", "-snld", &format!("-o{}", arg(directory.path())), arg(image)],
+    )?;
     Some(tree(directory.path()))
 }
 

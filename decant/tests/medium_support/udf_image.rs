@@ -67,7 +67,9 @@ const PACKET: usize = 4;
 /// CRC-16 of ECMA-167, bit by bit.
 pub fn crc(bytes: &[u8]) -> u16 {
     bytes.iter().fold(0, |crc, byte| {
-        (0..8).fold(crc ^ (u16::from(*byte) << 8), |crc, _| if crc & 0x8000 == 0 { crc << 1 } else { crc << 1 ^ 0x1021 })
+        (0..8).fold(crc ^ (u16::from(*byte) << 8), |crc, _| {
+            if crc & 0x8000 == 0 { crc << 1 } else { crc << 1 ^ 0x1021 }
+        })
     })
 }
 
@@ -101,9 +103,16 @@ fn entity(bytes: &mut [u8], at: usize, name: &str, revision: u16) {
 /// OSTA compressed Unicode: 8 bits where they are enough.
 pub fn cs0(name: &str) -> Vec<u8> {
     if name.chars().all(|character| u32::from(character) < 256) {
-        std::iter::once(8).chain(name.chars().map(|character| u8::try_from(u32::from(character)).unwrap())).collect()
+        std::iter::once(8)
+            .chain(
+                name.chars()
+                    .map(|character| u8::try_from(u32::from(character)).unwrap()),
+            )
+            .collect()
     } else {
-        std::iter::once(16).chain(name.encode_utf16().flat_map(u16::to_be_bytes)).collect()
+        std::iter::once(16)
+            .chain(name.encode_utf16().flat_map(u16::to_be_bytes))
+            .collect()
     }
 }
 
@@ -164,8 +173,12 @@ pub fn tree(files: &[(&str, Vec<u8>)]) -> Node {
                 directory.insert(name.to_owned(), Node::File(content.clone()));
                 break;
             }
-            let node = directory.entry(name.to_owned()).or_insert_with(|| Node::Directory(BTreeMap::new()));
-            let Node::Directory(inner) = node else { panic!("{name} is a file") };
+            let node = directory
+                .entry(name.to_owned())
+                .or_insert_with(|| Node::Directory(BTreeMap::new()));
+            let Node::Directory(inner) = node else {
+                panic!("{name} is a file")
+            };
             directory = inner;
         }
     }
@@ -212,7 +225,8 @@ impl Writer {
 
     fn take_physical(&mut self, blocks: usize) -> u32 {
         let block = self.partition.len() / self.block_bytes();
-        self.partition.resize(self.partition.len() + blocks * self.block_bytes(), 0);
+        self.partition
+            .resize(self.partition.len() + blocks * self.block_bytes(), 0);
         u32::try_from(block).unwrap()
     }
 
@@ -263,11 +277,19 @@ impl Writer {
         put(&mut bytes, 34, &form.to_le_bytes());
         put(&mut bytes, 48, &1_u16.to_le_bytes());
         put(&mut bytes, 56, &u64::try_from(length).unwrap().to_le_bytes());
-        let (modified, attributes, header) = if self.options.extended_entries { (92, 208, 216) } else { (84, 168, 176) };
+        let (modified, attributes, header) = if self.options.extended_entries {
+            (92, 208, 216)
+        } else {
+            (84, 168, 176)
+        };
         timestamp(&mut bytes, modified);
         // Extended attributes before the descriptors: the reader must skip them.
         put(&mut bytes, attributes, &24_u32.to_le_bytes());
-        put(&mut bytes, attributes + 4, &u32::try_from(allocation.len()).unwrap().to_le_bytes());
+        put(
+            &mut bytes,
+            attributes + 4,
+            &u32::try_from(allocation.len()).unwrap().to_le_bytes(),
+        );
         put(&mut bytes, header, &[0xea; 24]);
         put(&mut bytes, header + 24, allocation);
         bytes
@@ -324,7 +346,11 @@ impl Writer {
             Layout::Short => {
                 let block = self.data(content);
                 let form = u16::from(self.meta_partition() != 0);
-                let descriptor = if form == 0 { short(content.len(), 0, block) } else { long(content.len(), 0, block, 0) };
+                let descriptor = if form == 0 {
+                    short(content.len(), 0, block)
+                } else {
+                    long(content.len(), 0, block, 0)
+                };
                 self.put_entry(5, form, content.len(), &descriptor)
             }
             Layout::Long => {
@@ -425,7 +451,9 @@ impl Writer {
 
     fn image(&mut self, root: &Node) -> (Vec<u8>, Vec<usize>) {
         let block_bytes = self.block_bytes();
-        let Node::Directory(entries) = root else { panic!("the root is a file") };
+        let Node::Directory(entries) = root else {
+            panic!("the root is a file")
+        };
         if matches!(self.options.form, Form::Metadata | Form::Sparable) {
             // So that the first block of everything is not block 0 of the partition.
             self.take_physical(3);
@@ -434,7 +462,11 @@ impl Writer {
         let root_block = self.directory(entries);
         let mut bytes = vec![0; block_bytes];
         timestamp(&mut bytes, 16);
-        put(&mut bytes, 400, &long(block_bytes, 0, root_block, self.meta_partition()));
+        put(
+            &mut bytes,
+            400,
+            &long(block_bytes, 0, root_block, self.meta_partition()),
+        );
         entity(&mut bytes, 416, "*OSTA UDF Compliant", self.options.revision);
         seal(&mut bytes, 256, file_set, 496);
         self.put_meta(file_set, &bytes);
@@ -550,13 +582,21 @@ impl Writer {
         }
         self.integrity(&mut image);
         self.sparing(&mut image, moved);
-        self.structures.extend((MAIN..MAIN + 4).chain([INTEGRITY, 256]).map(|block| block * block_bytes));
+        self.structures.extend(
+            (MAIN..MAIN + 4)
+                .chain([INTEGRITY, 256])
+                .map(|block| block * block_bytes),
+        );
         let first = image.len();
         image.extend(&self.partition);
-        self.structures.extend((0..length_blocks).map(|block| first + block * block_bytes).filter(|at| {
-            let tag = u16::from_le_bytes([image[*at], image[at + 1]]);
-            matches!(tag, 256..=266) && image[at + 2] == 3
-        }));
+        self.structures.extend(
+            (0..length_blocks)
+                .map(|block| first + block * block_bytes)
+                .filter(|at| {
+                    let tag = u16::from_le_bytes([image[*at], image[at + 1]]);
+                    matches!(tag, 256..=266) && image[at + 2] == 3
+                }),
+        );
         if !is_virtual {
             image.resize(image.len() + block_bytes, 0);
         }

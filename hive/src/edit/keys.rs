@@ -377,14 +377,15 @@ impl<B: Buffer> Editor<B> {
             });
         }
         let new = NameBuf::from_units(name);
-        if let Some(other) = self.subkey_named(parent, new.as_name())? {
-            if other != key {
-                return Err(Error::AlreadyExists {
-                    path: new.as_name().to_string(),
-                });
-            }
+        if let Some(other) = self.subkey_named(parent, new.as_name())?
+            && other != key
+        {
+            return Err(Error::AlreadyExists {
+                path: new.as_name().to_string(),
+            });
         }
         self.transact(|editor| {
+            editor.value_names = None;
             editor.remove_subkey(parent, key)?;
             let bytes = new.as_name().as_bytes().to_vec();
             let moved = if editor.capacity(key.0)? >= KEY_NAME + bytes.len() {

@@ -7,6 +7,7 @@
 //! spread, and it asks no clock: times come from the caller.
 
 mod alloc;
+mod graft;
 mod keys;
 mod lists;
 mod security;
@@ -145,6 +146,7 @@ pub struct Editor<B: Buffer = Vec<u8>> {
     buffer: B,
     free: FreeCells,
     security: Option<SecurityIndex>,
+    value_names: Option<values::ValueNames>,
     transaction: Option<Transaction>,
     hooks: Vec<Hook>,
 }
@@ -165,6 +167,7 @@ impl<B: Buffer> Editor<B> {
             buffer,
             free,
             security: None,
+            value_names: None,
             transaction: None,
             hooks: Vec::new(),
         };
@@ -176,7 +179,6 @@ impl<B: Buffer> Editor<B> {
     /// # Panics
     /// Never: the buffer was opened as a hive and is one after each change.
     #[must_use]
-    #[allow(clippy::expect_used)]
     pub fn hive(&self) -> Hive<'_> {
         Hive::from_checked(self.buffer.bytes()).expect("the buffer was opened as a hive")
     }
@@ -296,6 +298,7 @@ impl<B: Buffer> Editor<B> {
             }
         }
         self.security = None;
+        self.value_names = None;
         self.free = FreeCells::scan(self.hive().cells)?;
         Ok(())
     }
@@ -368,19 +371,18 @@ impl<B: Buffer> Editor<B> {
     /// Moves bytes within the content of a cell.
     fn shift(&mut self, cell: u32, from: std::ops::Range<usize>, to: usize) -> Result<()> {
         let base = Self::content_at(cell);
-        let len = from.len();
-        let moved = self
-            .buffer
-            .bytes()
-            .get(base + from.start..base + from.end)
-            .map(<[u8]>::to_vec);
-        let moved = moved.ok_or(Error::CellOutside {
-            what: "a list",
-            offset: base as u64,
-            bins_bytes: self.buffer.bytes().len() as u64,
-        })?;
-        debug_assert_eq!(moved.len(), len);
-        self.write(base + to, &moved)
+        let (from, to) = (base + from.start..base + from.end, base + to);
+        let len = self.buffer.bytes().len();
+        if from.start > from.end || from.end.max(to + from.len()) > len {
+            return Err(Error::CellOutside {
+                what: "a list",
+                offset: base as u64,
+                bins_bytes: len as u64,
+            });
+        }
+        self.touch(to, from.len());
+        self.buffer.bytes_mut().copy_within(from, to);
+        Ok(())
     }
 
     /// The length of a cell's content in bytes.

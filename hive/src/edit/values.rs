@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //! Setting and deleting values.
 
+use std::collections::HashMap;
+
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U16, U32};
 
@@ -9,8 +11,11 @@ use crate::emit::SEGMENT_CELL_BYTES;
 use crate::error::{Error, Result};
 use crate::format::{BIG_DATA_MINOR_VERSION, BigData, MAX_SEGMENT_BYTES, NO_CELL, ValueNode, value_flag};
 use crate::name::{Name, NameBuf};
+use crate::upcase::upcase_unit;
 use crate::value::{MAX_VALUE_NAME_UNITS, Value, prefix};
 
+/// Up to this many values are looked through, as Windows looks through all.
+const FEW_VALUES: u32 = 64;
 const KEY_NR_VALUES: usize = 36;
 const KEY_VALUES: usize = 40;
 const KEY_MAX_VALUE_NAME: usize = 60;
@@ -18,13 +23,38 @@ const KEY_MAX_VALUE_DATA: usize = 64;
 const VALUE_DATA_BYTES: usize = 4;
 const VALUE_DATA_TYPE: usize = 12;
 
+/// The values of one key by their upcased names; derived from the buffer, and forgotten where it might
+/// not be true any more.
+pub(super) struct ValueNames {
+    key: KeyId,
+    cells: HashMap<Vec<u16>, u32>,
+}
+
+fn upcased(name: Name<'_>) -> Vec<u16> {
+    name.units().map(upcase_unit).collect()
+}
+
 impl<B: Buffer> Editor<B> {
-    /// The place in the key's list and the cell of the value of this name.
-    fn value_named(&self, key: KeyId, name: Name<'_>) -> Result<Option<(usize, u32)>> {
-        for (index, value) in self.key(key)?.values()?.enumerate() {
+    /// The cell of the value of this name. Of a key with many values the names are remembered, so that
+    /// setting n values one by one does not take n² comparisons.
+    fn value_named(&mut self, key: KeyId, name: Name<'_>) -> Result<Option<u32>> {
+        if self.key(key)?.nr_values() > FEW_VALUES {
+            if self.value_names.as_ref().is_none_or(|names| names.key != key) {
+                let mut cells = HashMap::new();
+                for value in self.key(key)?.values()? {
+                    let value = value?;
+                    // The first of two with one name is the one that lookups find.
+                    cells.entry(upcased(value.name())).or_insert(value.offset);
+                }
+                self.value_names = Some(ValueNames { key, cells });
+            }
+            let names = self.value_names.as_ref();
+            return Ok(names.and_then(|names| names.cells.get(&upcased(name)).copied()));
+        }
+        for value in self.key(key)?.values()? {
             let value = value?;
             if value.name().len() == name.len() && value.name().cmp_upcase(name).is_eq() {
-                return Ok(Some((index, value.offset)));
+                return Ok(Some(value.offset));
             }
         }
         Ok(None)
@@ -53,7 +83,7 @@ impl<B: Buffer> Editor<B> {
         let name = NameBuf::from_units(name);
         self.transact(|editor| {
             match editor.value_named(key, name.as_name())? {
-                Some((_, cell)) => {
+                Some(cell) => {
                     editor.replace_data(cell, data)?;
                     editor.put_u32(cell, VALUE_DATA_TYPE, data_type)?;
                 }
@@ -103,7 +133,17 @@ impl<B: Buffer> Editor<B> {
             self.put_u32(key.0, KEY_VALUES, moved)?;
             self.free(list)?;
         }
+        if let Some(names) = self.value_names.as_mut().filter(|names| names.key == key) {
+            names.cells.insert(upcased(name), cell);
+        }
         self.put_u32(key.0, KEY_NR_VALUES, u32::try_from(nr + 1).unwrap_or(u32::MAX))
+    }
+
+    fn forget_value(&mut self, key: KeyId, name: Name<'_>) {
+        match &mut self.value_names {
+            Some(names) if names.key == key => drop(names.cells.remove(&upcased(name))),
+            _ => {}
+        }
     }
 
     /// Gives a value node other data.
@@ -190,7 +230,7 @@ impl<B: Buffer> Editor<B> {
     /// No such key or value.
     pub fn delete_value(&mut self, key: KeyId, name: &[u16], now: u64) -> Result<()> {
         let name = NameBuf::from_units(name);
-        let Some((index, cell)) = self.value_named(key, name.as_name())? else {
+        let Some(cell) = self.value_named(key, name.as_name())? else {
             let path = self.key(key)?.name().to_string();
             return Err(Error::MissingValue {
                 path,
@@ -200,6 +240,15 @@ impl<B: Buffer> Editor<B> {
         self.transact(|editor| {
             let node = editor.key(key)?;
             let (nr, list) = (node.nr_values() as usize, node.node.values.get());
+            let listed = editor.hive().cells.cell(list, "value list")?;
+            let place = listed
+                .as_chunks::<4>()
+                .0
+                .iter()
+                .take(nr)
+                .position(|bytes| u32::from_le_bytes(*bytes) == cell);
+            let index = place.unwrap_or(nr.saturating_sub(1));
+            editor.forget_value(key, name.as_name());
             editor.free_value(cell)?;
             if nr > 1 {
                 editor.shift(list, (index + 1) * 4..nr * 4, index * 4)?;
@@ -216,6 +265,7 @@ impl<B: Buffer> Editor<B> {
 
     /// Frees all values of a key that goes.
     pub(super) fn free_values(&mut self, key: KeyId) -> Result<()> {
+        self.value_names = None;
         let node = self.key(key)?;
         if node.nr_values() == 0 {
             return Ok(());

@@ -18,6 +18,12 @@ pub enum What {
     RemovedMark,
     /// `registry.hiv`.
     Registry,
+    /// A key of the registry.
+    RegistryKey,
+    /// A value of the registry; its path is its key's, `::`, and its name.
+    RegistryValue,
+    /// Something in `:nt` that belongs to no file.
+    Reserved,
     /// A field of `world.conf`.
     WorldConf,
     /// A line that this version does not know.
@@ -32,6 +38,9 @@ impl What {
             Self::SecurityDescriptor => "security descriptor ",
             Self::RemovedMark => "removed mark ",
             Self::Registry => "registry ",
+            Self::RegistryKey => "registry key ",
+            Self::RegistryValue => "registry value ",
+            Self::Reserved => "entry of :nt, ",
             Self::WorldConf => "world.conf field ",
             Self::Unknown => "line ",
         }

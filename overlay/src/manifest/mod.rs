@@ -26,7 +26,7 @@ use crate::layer::Layer;
 use crate::lookup::own_short_name;
 use crate::name::{NtPath, PathId, escape};
 use crate::removed::Removed;
-use crate::store::SecurityId;
+use crate::store::{ExtraKey, SecurityId};
 
 /// The version of the manifest's format.
 pub const FORMAT: u32 = 1;
@@ -66,6 +66,15 @@ impl Manifest {
     /// # Errors
     /// What Linux says, and everything in the world that a world cannot have, with its path.
     pub fn compute(world: &Path, conf: &WorldConf, options: &SealOptions<'_>) -> Result<Self> {
+        Self::compute_with_stores(world, conf, options).map(|(manifest, _)| manifest)
+    }
+
+    /// The same, with the extra stores that files of the world have.
+    pub(crate) fn compute_with_stores(
+        world: &Path,
+        conf: &WorldConf,
+        options: &SealOptions<'_>,
+    ) -> Result<(Self, BTreeSet<ExtraKey>)> {
         let layer = Layer::open(world.join(FILES))?;
         let world_fd = open_root(world).trying("open", world)?;
         let removed = Removed::read(&world_fd, world)?;
@@ -86,7 +95,7 @@ impl Manifest {
                 line: 1,
                 reason: format!("it has no descriptor {id}, which a file of the world has"),
             })?;
-            let hash: String = Sha256::digest(descriptor)
+            let hash: String = Sha256::digest(&descriptor)
                 .iter()
                 .map(|byte| format!("{byte:02x}"))
                 .collect();
@@ -99,7 +108,8 @@ impl Manifest {
         for (key, value) in conf.identity() {
             let _ = writeln!(text, "c\t{}\t{}", escape_text(&key), escape_text(&value));
         }
-        Ok(Self { text })
+        let stores = walked.nodes().filter_map(|node| node.meta.extra).collect();
+        Ok((Self { text }, stores))
     }
 
     /// Takes a text for a manifest; only its first line is looked at.

@@ -60,6 +60,13 @@ pub(super) struct Walked {
     pub hashes: HashMap<u64, ContentHash>,
 }
 
+impl Walked {
+    /// All entries, the root with them.
+    pub fn nodes(&self) -> impl Iterator<Item = &Node> {
+        std::iter::once(&self.root).chain(self.directories.values().flatten())
+    }
+}
+
 struct Walk<'a> {
     layer: &'a Layer,
     root: &'a OwnedFd,
@@ -140,7 +147,7 @@ impl<'a> Walk<'a> {
             });
         }
         let dir = open_dir(self.root, stored_path).trying("open the directory", &place)?;
-        let entries = listing::entries(&dir, &place, stored_path.is_empty(), &self.layer.names)?;
+        let entries = listing::entries(&dir, &place, stored_path.is_empty(), &self.layer.names())?;
         let mut nodes = Vec::with_capacity(entries.len());
         for entry in entries {
             let name = entry.stored.as_str();

@@ -14,6 +14,7 @@ pub use path::{NtPath, PathId};
 pub use stored::{LongNameHash, StoredName, stored_names};
 
 use std::fmt;
+use std::sync::Arc;
 
 use thiserror::Error;
 
@@ -90,7 +91,7 @@ pub enum NameError {
 /// Its order is that of its units, which is the order of a manifest. NT's own order ignores case: see
 /// [`NtName::cmp_nt`].
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NtName(Box<[u16]>);
+pub struct NtName(Arc<[u16]>);
 
 impl NtName {
     /// Takes a component as it came from a medium.

@@ -6,6 +6,7 @@
 //! its full name is in `:nt/names`. Neither `:~` nor `:#` can come out of the escape, so no two names meet.
 
 use std::fmt;
+use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
@@ -50,7 +51,7 @@ impl fmt::Debug for LongNameHash {
 /// A name in the form in which it is kept, with the name that it stands for.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct StoredName {
-    text: Box<str>,
+    text: Arc<str>,
     name: NtName,
     ordinal: u32,
 }
@@ -85,7 +86,7 @@ impl StoredName {
     pub(crate) fn of_root() -> Self {
         Self {
             text: "".into(),
-            name: NtName(Box::default()),
+            name: NtName(Arc::from([])),
             ordinal: 0,
         }
     }

@@ -27,10 +27,15 @@ pub const SECURITY: &str = "security";
 pub const NAMES: &str = "names";
 /// The stored manifest in it.
 pub const MANIFEST: &str = "manifest";
+/// The table of the registry of a sealed world in it.
+pub const REGISTRY_TABLE: &str = "registry";
 /// An inode's directory of named streams, under its key.
 pub const STREAMS: &str = "streams";
 /// An inode's reparse data, under its key.
 pub const REPARSE: &str = "reparse";
+
+/// Where a layer's own entries are made before they get their names; only in a world that is not sealed.
+pub const WORK: &str = "work";
 
 /// A security descriptor's id: the first eight bytes of its SHA-256.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -64,6 +69,11 @@ impl ExtraKey {
     /// machine and in every order of work.
     pub fn for_path(path: &NtPath) -> Self {
         Self(PathId::of(path).0)
+    }
+
+    /// The key to try when this one is taken: an inode that has moved away from its path keeps its own.
+    pub(crate) fn next(self) -> Self {
+        Self(crate::name::first_eight(&Sha256::digest(self.0)))
     }
 }
 

@@ -15,6 +15,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::name::{LongNameHash, NtName};
@@ -30,7 +31,7 @@ const NAMES_HEADER: &str = "vodka-names 1";
 
 /// The security descriptors of a layer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct SecurityTable(BTreeMap<SecurityId, Box<[u8]>>);
+pub(crate) struct SecurityTable(BTreeMap<SecurityId, Arc<[u8]>>);
 
 impl SecurityTable {
     /// Takes a descriptor in; gives its id and whether it is new.
@@ -52,19 +53,24 @@ impl SecurityTable {
         }
     }
 
-    pub fn get(&self, id: SecurityId) -> Option<&[u8]> {
-        self.0.get(&id).map(|descriptor| &**descriptor)
+    pub fn get(&self, id: SecurityId) -> Option<Arc<[u8]>> {
+        self.0.get(&id).cloned()
     }
 
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
+    /// All descriptors.
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        self.0.values().map(|descriptor| &**descriptor)
+    }
+
     pub fn encode(&self) -> String {
         let mut out = format!("{SECURITY_HEADER}\n");
         for (id, descriptor) in &self.0 {
             let _ = write!(out, "{id} ");
-            for byte in descriptor {
+            for byte in descriptor.iter() {
                 let _ = write!(out, "{byte:02x}");
             }
             out.push('\n');
@@ -203,7 +209,7 @@ mod tests {
         table.intern(b"").unwrap();
         let back = SecurityTable::parse(&table.encode(), path()).unwrap();
         assert_eq!(back, table);
-        assert_eq!(back.get(a), Some(&b"one"[..]));
+        assert_eq!(back.get(a).as_deref(), Some(&b"one"[..]));
     }
 
     #[test]

@@ -71,6 +71,10 @@ impl NewFile {
         &self.file
     }
 
+    pub(crate) fn file_mut(&mut self) -> &mut File {
+        &mut self.file
+    }
+
     /// Writes at an offset; several threads can.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, fstat, mkdirat, statat, unlinkat};
+use rustix::fs::{AtFlags, Stat, fstat, mkdirat, statat, unlinkat};
 
 use super::{FileTree, locked, new_file};
 use crate::beneath::{DIRECTORY_MODE, open_dir_entry};
@@ -64,11 +64,58 @@ impl FileTree {
         disk::restore_times(&at.fd, &before, &at.path)
     }
 
+    /// The directory whose times a placing changes, for a while: the deepest of the path that is there and finished.
+    /// Gives its path of stored names, and its times.
+    ///
+    /// # Errors
+    /// What Linux says.
+    pub(crate) fn base_of(&self, path: &NtPath) -> Result<(String, Stat)> {
+        let names = locked(&self.names).table.clone();
+        let mut at = At {
+            fd: Arc::new(self.root_fd.try_clone().trying("open", &self.path)?),
+            nt_path: NtPath::root(),
+            path: self.path.clone(),
+        };
+        let mut stored_path = String::new();
+        let parents = path.components().split_last().map_or(&[][..], |(_, parents)| parents);
+        for parent in parents {
+            let Some(listed) = at.find(parent, &names)?.filter(|listed| listed.is_directory) else {
+                break;
+            };
+            let path = at.path.join(listed.stored.as_str());
+            let fd = open_dir_entry(&at.fd, listed.stored.as_str()).trying("open", &path)?;
+            if disk::read_record(&fd, &path)?.is_none() {
+                break;
+            }
+            if !stored_path.is_empty() {
+                stored_path.push('/');
+            }
+            stored_path.push_str(listed.stored.as_str());
+            let nt_path = at.nt_path.join(listed.stored.name());
+            at = At {
+                fd: Arc::new(fd),
+                nt_path,
+                path,
+            };
+        }
+        let times = fstat(&at.fd).trying("look at", &at.path)?;
+        Ok((stored_path, times))
+    }
+
     fn enter(&self, at: &At, name: &NtName, meta: &NtMetadata) -> Result<At> {
         let names = locked(&self.names).table.clone();
         let listed = at.find(name, &names)?;
+        let times = NtMetadata::new(attributes::DIRECTORY, meta.created, meta.accessed, meta.written);
         let stored = match listed {
-            Some(listed) if listed.is_directory => listed.stored,
+            Some(listed) if listed.is_directory => {
+                let path = at.path.join(listed.stored.as_str());
+                let fd = open_dir_entry(&at.fd, listed.stored.as_str()).trying("open", &path)?;
+                // Every finished directory has a record: this one is what a killed placing has left.
+                if disk::read_record(&fd, &path)?.is_none() {
+                    disk::write(&fd, &times, &path)?;
+                }
+                listed.stored
+            }
             Some(_) => {
                 let path = at.nt_path.join(name).to_string();
                 return Err(Error::WrongKind {
@@ -84,7 +131,6 @@ impl FileTree {
                 self.note_name(&stored);
                 mkdirat(&at.fd, stored.as_str(), DIRECTORY_MODE).trying("make the directory", &path)?;
                 let fd = open_dir_entry(&at.fd, stored.as_str()).trying("open", &path)?;
-                let times = NtMetadata::new(attributes::DIRECTORY, meta.created, meta.accessed, meta.written);
                 disk::write(&fd, &times, &path)?;
                 disk::restore_times(&at.fd, &before, &at.path)?;
                 stored

@@ -5,10 +5,13 @@
 //! is being made, `.NAME.removed` one that is being deleted, `.locks` the locks. If this module is broken, somebody
 //! sees half a world.
 
+mod flatten;
+mod fork;
 pub(crate) mod lock;
 mod name;
 pub(crate) mod staging;
 mod survey;
+mod verify;
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -17,6 +20,7 @@ use std::sync::Arc;
 use rustix::fs::{RenameFlags, fsync, renameat, renameat_with};
 use rustix::io::Errno;
 
+pub use fork::WorldDiff;
 pub use lock::WorldLock;
 use lock::{Hold, LOCKS};
 pub use name::WorldName;
@@ -29,14 +33,14 @@ use crate::error::{Error, Result, Trying};
 use crate::files;
 use crate::layer::Layer;
 use crate::listing;
-use crate::manifest::{Difference, Digest, FILES, Manifest, SealOptions};
+use crate::manifest::{Digest, FILES, Manifest};
 use crate::probe::{self, FileSystem};
 use crate::removed::Removed;
 use crate::sizes::{Sizes, sizes};
 use crate::store::{MANIFEST, RESERVED};
 
 /// The most bytes of a stored manifest that are read: some ten million entries.
-const MAX_MANIFEST_BYTES: u64 = 2 << 30;
+pub(crate) const MAX_MANIFEST_BYTES: u64 = 2 << 30;
 
 /// The directory of all worlds. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -231,9 +235,11 @@ impl Worlds {
     pub fn sweep(&self) -> Result<Vec<String>> {
         let mut cleared = Vec::new();
         for (entry, _) in listing::raw(&self.fd, &self.root)? {
-            let stem = entry
-                .strip_prefix('.')
-                .and_then(|name| name.strip_suffix(".import").or_else(|| name.strip_suffix(".removed")));
+            let stem = entry.strip_prefix('.').and_then(|name| {
+                [".import", ".removed", ".flatten"]
+                    .iter()
+                    .find_map(|suffix| name.strip_suffix(suffix))
+            });
             let Some(Ok(name)) = stem.map(WorldName::new) else {
                 continue;
             };
@@ -384,15 +390,5 @@ impl World {
                 found: found.to_string(),
             }),
         }
-    }
-
-    /// Reads every byte and all metadata, and names what is not as it was sealed.
-    ///
-    /// # Errors
-    /// As [`World::stored_manifest`] and [`Manifest::compute`].
-    pub fn verify(&self, options: &SealOptions<'_>) -> Result<Vec<Difference>> {
-        let expected = self.stored_manifest()?;
-        let found = Manifest::compute(&self.path, &self.conf, options)?;
-        Ok(expected.compare(&found))
     }
 }

@@ -9,25 +9,27 @@ use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{RenameFlags, fsync, renameat, renameat_with, syncfs};
+use rustix::fs::{AtFlags, RenameFlags, fsync, renameat, renameat_with, syncfs, unlinkat};
 use rustix::io::Errno;
 
 use super::lock::WorldLock;
 use super::{World, WorldName, Worlds};
-use crate::beneath::{open_dir_entry, open_root};
+use crate::beneath::{open_dir, open_dir_entry, open_root};
 use crate::conf::{self, WorldConf};
 use crate::error::{Error, Result, Trying};
 use crate::files::{self, Durable};
 use crate::manifest::{FILES, Manifest, REGISTRY, SealOptions};
-use crate::meta::{NtMetadata, disk};
+use crate::meta::{FileTime, NtMetadata, disk};
 use crate::name::{NtPath, escape, unescape};
 use crate::removed::{self, Removed};
-use crate::store::{MANIFEST, RESERVED};
+use crate::store::{MANIFEST, REGISTRY_TABLE, RESERVED, WORK};
 use crate::tree::{FIXED_TIME, FileTree, make_dir};
 
 pub(crate) const WORLD: &str = "world";
 const SCRATCH: &str = "scratch";
 const STATE: &str = "state";
+/// In `scratch`: whose times a placing changes for a while, and what they were.
+const PLACING: &str = "placing";
 const STATE_HEADER: &str = "vodka-import 1";
 const MAX_STATE_BYTES: u64 = 64 << 10;
 
@@ -48,6 +50,11 @@ pub struct Staging {
 /// The directory in which a world is made.
 pub(crate) fn dir_name(name: &WorldName) -> String {
     format!(".{name}.import")
+}
+
+/// The directory in which a world's successor is made.
+fn aside_name(name: &WorldName) -> String {
+    format!(".{name}.flatten")
 }
 
 impl Staging {
@@ -84,7 +91,45 @@ impl Staging {
         if staging.last_stage.is_none() {
             staging.write_state(Durable::Later)?;
         }
+        staging.undo_placing()?;
         Ok(staging)
+    }
+
+    /// A second world beside one that exists, to take its place: in `.NAME.flatten`. The caller holds the world.
+    pub(super) fn open_aside(worlds: &Worlds, name: &WorldName, lock: WorldLock) -> Result<Self> {
+        let dir = aside_name(name);
+        let path = worlds.root().join(&dir);
+        super::delete_tree(worlds, &dir)?;
+        make_dir(worlds.fd(), &dir, &path)?;
+        let fd = open_dir_entry(worlds.fd(), &dir).trying("open", &path)?;
+        make_dir(&fd, WORLD, &path.join(WORLD))?;
+        let world = open_dir_entry(&fd, WORLD).trying("open", path.join(WORLD))?;
+        let files = path.join(WORLD).join(FILES);
+        make_dir(&world, FILES, &files)?;
+        let tree = FileTree::open(files)?;
+        let (worlds, name, fingerprint) = (worlds.clone(), name.clone(), String::new());
+        Ok(Self {
+            worlds,
+            name,
+            lock,
+            path,
+            fd,
+            tree,
+            fingerprint,
+            last_stage: None,
+        })
+    }
+
+    pub(super) fn delete_aside(self) -> Result<()> {
+        super::delete_tree(&self.worlds, &aside_name(&self.name))
+    }
+
+    pub(super) fn worlds(&self) -> &Worlds {
+        &self.worlds
+    }
+
+    pub(super) fn fd(&self) -> &OwnedFd {
+        &self.fd
     }
 
     /// The world's name-to-be.
@@ -146,12 +191,45 @@ impl Staging {
         Ok(())
     }
 
-    /// Puts one file into `files/`: [`FileTree::place_file`].
+    /// Puts one file into `files/`: [`FileTree::place_file`]. A kill in the middle changes nothing of what doing it
+    /// again gives: the times of the directory that it changes for a while are written down first.
     ///
     /// # Errors
     /// As there.
     pub fn place_file(&self, path: &NtPath, bytes: &[u8], meta: &NtMetadata) -> Result<()> {
-        self.tree.place_file(path, bytes, meta)
+        let scratch_path = self.scratch_path();
+        let scratch = open_dir_entry(&self.fd, SCRATCH).trying("open", &scratch_path)?;
+        let (base, stat) = self.tree.base_of(path)?;
+        let ((seconds, nanoseconds), _) = disk::stat_times(&stat);
+        let text = format!("{seconds} {nanoseconds} {base}\n");
+        files::replace(&scratch, PLACING, text.as_bytes(), &scratch_path, Durable::Now)?;
+        self.tree.place_file(path, bytes, meta)?;
+        unlinkat(&scratch, PLACING, AtFlags::empty()).trying("remove", scratch_path.join(PLACING))
+    }
+
+    /// Gives the directory in which a killed placing was at work the times that it had.
+    fn undo_placing(&self) -> Result<()> {
+        let scratch_path = self.scratch_path();
+        let scratch = open_dir_entry(&self.fd, SCRATCH).trying("open", &scratch_path)?;
+        let Some(text) = files::read_text(&scratch, PLACING, &scratch_path, MAX_STATE_BYTES)? else {
+            return Ok(());
+        };
+        let parsed = text.strip_suffix('\n').and_then(|line| {
+            let mut fields = line.splitn(3, ' ');
+            let (seconds, nanoseconds, base) = (fields.next()?, fields.next()?, fields.next()?);
+            Some((seconds.parse().ok()?, nanoseconds.parse().ok()?, base.to_owned()))
+        });
+        let (seconds, nanoseconds, base) = parsed.ok_or_else(|| Error::Line {
+            path: scratch_path.join(PLACING),
+            line: 1,
+            reason: "expected the times and the path of a directory".into(),
+        })?;
+        let files_path = self.files_path();
+        let files = open_root(&files_path).trying("open", &files_path)?;
+        let place = files_path.join(&base);
+        let directory = open_dir(&files, &base).trying("open", &place)?;
+        disk::set_time(&directory, FileTime::from_unix(seconds, nanoseconds), &place)?;
+        unlinkat(&scratch, PLACING, AtFlags::empty()).trying("remove", scratch_path.join(PLACING))
     }
 
     /// Seals the world and gives it its name: computes the manifest, writes it and `world.conf` with the digest,
@@ -161,9 +239,23 @@ impl Staging {
     /// [`Error::WorldExists`] when the name was taken meanwhile; what [`Manifest::compute`] finds; what Linux says.
     /// After an error the staging is still there for a resume.
     pub fn commit(self, mut conf: WorldConf, options: &SealOptions<'_>) -> Result<World> {
+        self.prepare(&mut conf, options)?;
+        self.publish()
+    }
+
+    /// Gives a world that is prepared its name.
+    pub(crate) fn publish(self) -> Result<World> {
+        self.rename(Durable::Now)?;
+        let _ = super::delete_tree(&self.worlds, &dir_name(&self.name));
+        World::open(&self.worlds, &self.name)
+    }
+
+    /// Everything but the rename.
+    pub(crate) fn prepare(&self, conf: &mut WorldConf, options: &SealOptions<'_>) -> Result<()> {
         self.tree.finish()?;
         let path = self.path();
         let world = open_root(&path).trying("open", &path)?;
+        clear_work(&world, &path)?;
         if let Err(error) = crate::beneath::open_file_entry(&world, REGISTRY) {
             return Err(Error::io("open", self.registry_path(), error));
         }
@@ -174,10 +266,20 @@ impl Staging {
             known: options.known.or(Some(self.tree.known_hashes())),
             ..*options
         };
-        seal(&world, &path, &mut conf, &options)?;
+        seal(&world, &path, conf, &options)?;
         check_entries(&world, &path)?;
-        syncfs(&world).trying("write to the disk", &path)?;
-        self.rename()?;
+        syncfs(&world).trying("write to the disk", &path)
+    }
+
+    /// Gives a world its name without a digest, and without forcing it onto the disk: a fork.
+    pub(crate) fn commit_unsealed(self, conf: &WorldConf) -> Result<World> {
+        self.tree.finish()?;
+        let path = self.path();
+        let world = open_root(&path).trying("open", &path)?;
+        Removed::default().write(&world, &path, Durable::Later)?;
+        conf.write(&world, &path, Durable::Later)?;
+        check_entries(&world, &path)?;
+        self.rename(Durable::Later)?;
         let _ = super::delete_tree(&self.worlds, &dir_name(&self.name));
         World::open(&self.worlds, &self.name)
     }
@@ -193,7 +295,7 @@ impl Staging {
         Ok(())
     }
 
-    fn rename(&self) -> Result<()> {
+    fn rename(&self, durable: Durable) -> Result<()> {
         let to = self.worlds.root().join(self.name.as_str());
         let root = self.worlds.fd();
         match renameat_with(&self.fd, WORLD, root, self.name.as_str(), RenameFlags::NOREPLACE) {
@@ -208,7 +310,10 @@ impl Staging {
             }
             Err(error) => return Err(Error::io("rename to", to, error)),
         }
-        fsync(root).trying("write to the disk", self.worlds.root())
+        match durable {
+            Durable::Now => fsync(root).trying("write to the disk", self.worlds.root()),
+            Durable::Later => Ok(()),
+        }
     }
 
     fn write_state(&self, durable: Durable) -> Result<()> {
@@ -250,7 +355,12 @@ pub(crate) fn seal(world: &OwnedFd, path: &Path, conf: &mut WorldConf, options: 
     let nt = open_dir_entry(&files, RESERVED).trying("open", &nt_path)?;
     let stored = files::replace(&nt, MANIFEST, manifest.text().as_bytes(), &nt_path, Durable::Later)?;
     disk::set_time(&stored, FIXED_TIME, &nt_path)?;
-    fix_times_below(&nt, &nt_path)?;
+    let registry = path.join(REGISTRY);
+    match crate::registry::table(&std::fs::read(&registry).trying("read", &registry)?) {
+        Some(table) => drop(files::replace(&nt, REGISTRY_TABLE, &table, &nt_path, Durable::Later)?),
+        None => drop(rustix::fs::unlinkat(&nt, REGISTRY_TABLE, rustix::fs::AtFlags::empty())),
+    }
+    fix_times_below(&nt, &nt_path, 0)?;
     disk::restore_times(&files, &before, &files_path)?;
     let written = conf.write(world.as_fd(), path, Durable::Later)?;
     disk::set_time(&written, FIXED_TIME, path)?;
@@ -263,19 +373,46 @@ pub(crate) fn seal(world: &OwnedFd, path: &Path, conf: &mut WorldConf, options: 
     Ok(manifest)
 }
 
-/// The directories of `:nt` are no part of NT's view; their times are always the same.
-fn fix_times_below(nt: &OwnedFd, place: &Path) -> Result<()> {
-    for (name, kind) in crate::listing::raw(nt, place)? {
-        if kind == rustix::fs::FileType::Directory {
-            let at = place.join(&name);
-            let store = open_dir_entry(nt, &name).trying("open", &at)?;
-            if let Ok(streams) = open_dir_entry(&store, crate::store::STREAMS) {
-                disk::set_time(&streams, FIXED_TIME, &at)?;
+/// Removes what killed changes have left in `:nt/work`.
+pub(crate) fn clear_work(world: &OwnedFd, path: &Path) -> Result<()> {
+    let Ok(nt) = crate::beneath::open_dir(world, &format!("{FILES}/{RESERVED}")) else {
+        return Ok(());
+    };
+    if open_dir_entry(&nt, WORK).is_err() {
+        return Ok(());
+    }
+    let work = path.join(FILES).join(RESERVED).join(WORK);
+    std::fs::remove_dir_all(&work).trying("remove", work)
+}
+
+/// What is in `:nt` is no part of NT's view; its times are always the same.
+fn fix_times_below(dir: &OwnedFd, place: &Path, depth: usize) -> Result<()> {
+    // `KEY/streams` is the deepest.
+    if depth > 2 {
+        return Err(Error::TooDeep {
+            path: place.display().to_string(),
+            limit: 2,
+        });
+    }
+    for (name, kind) in crate::listing::raw(dir, place)? {
+        let at = place.join(&name);
+        match kind {
+            rustix::fs::FileType::Directory => {
+                fix_times_below(&open_dir_entry(dir, &name).trying("open", &at)?, &at, depth + 1)?;
             }
-            disk::set_time(&store, FIXED_TIME, &at)?;
+            rustix::fs::FileType::RegularFile => {
+                let file = crate::beneath::open_file_entry(dir, &name).trying("open", &at)?;
+                disk::set_time(file, FIXED_TIME, &at)?;
+            }
+            other => {
+                return Err(Error::ForeignEntry {
+                    path: at,
+                    found: crate::beneath::kind_words(other),
+                });
+            }
         }
     }
-    disk::set_time(nt, FIXED_TIME, place)
+    disk::set_time(dir, FIXED_TIME, place)
 }
 
 /// A world has four entries and no other.

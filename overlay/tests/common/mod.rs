@@ -227,7 +227,8 @@ pub fn finish(staging: Staging) -> World {
     staging.commit(conf(), &SealOptions::default()).expect("commit")
 }
 
-/// Everything that Linux shows of a tree, but for what is the machine's own: names, kinds, bytes, xattrs, mtimes.
+/// Everything that Linux shows of a tree, but for what is the machine's own: names, kinds, bytes, xattrs, mtimes to NT's
+/// 100 ns.
 pub fn picture(root: &Path) -> Vec<String> {
     use std::os::unix::fs::MetadataExt;
     let mut lines = Vec::new();
@@ -236,7 +237,7 @@ pub fn picture(root: &Path) -> Vec<String> {
     while let Some(at) = todo.pop() {
         let full = root.join(&at);
         let stat = std::fs::symlink_metadata(&full).expect("stat");
-        let mut line = format!("{} {}.{:09}", at.display(), stat.mtime(), stat.mtime_nsec());
+        let mut line = format!("{} {}.{:09}", at.display(), stat.mtime(), stat.mtime_nsec() / 100 * 100);
         let mut buffer = [0u8; 256];
         if let Ok(length) = rustix::fs::lgetxattr(&full, "user.vodka.nt", &mut buffer[..]) {
             line.push_str(&format!(" {:02x?}", &buffer[..length]));

@@ -5,6 +5,7 @@
 
 pub mod exit_code;
 pub mod failure;
+mod hive;
 pub mod interrupt;
 pub mod output;
 pub mod progress;

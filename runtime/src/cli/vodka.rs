@@ -3,7 +3,7 @@
 
 use clap::{Parser, Subcommand};
 
-use super::{ExitCode, world};
+use super::{ExitCode, hive, world};
 
 /// Works with worlds: plain directories that hold an installed Windows.
 #[derive(Debug, Parser)]
@@ -18,6 +18,9 @@ enum Command {
     /// List, show, check and remove worlds
     #[command(subcommand)]
     World(world::Command),
+    /// Show, change, compare, check and recover registry hives, in files and in worlds
+    #[command(subcommand)]
+    Hive(hive::HiveCommand),
 }
 
 /// Parses the process's arguments; help and errors are printed, and their exit code is given.
@@ -44,10 +47,11 @@ pub fn main() -> ExitCode {
         Err(exit_code) => return exit_code,
     };
     let done = match arguments.command {
-        Command::World(command) => world::run(command),
+        Command::World(command) => world::run(command).map(|()| ExitCode::Done),
+        Command::Hive(command) => hive::run(command),
     };
     match done {
-        Ok(()) => ExitCode::Done,
+        Ok(exit_code) => exit_code,
         Err(failure) => failure.report(),
     }
 }

@@ -237,7 +237,9 @@ struct Place {
 
 impl Place {
     fn new() -> Result<Self> {
-        let root = tempfile::Builder::new().prefix("vodka-fuzz-").tempdir()?;
+        let root = tempfile::Builder::new()
+            .prefix("vodka-fuzz-")
+            .tempdir_in(memory_or_disk())?;
         let mut worlds_home = root.path().to_owned();
         for depth in 0..20 {
             worlds_home.push(format!("d{depth}"));
@@ -320,6 +322,15 @@ impl Place {
         }
         Ok(strays)
     }
+}
+
+/// In memory where that holds a world's attributes (Linux 6.6 and later): an import waits for the disk once.
+fn memory_or_disk() -> PathBuf {
+    let memory = PathBuf::from("/dev/shm");
+    let holds_attributes = tempfile::NamedTempFile::new_in(&memory).is_ok_and(|file| {
+        rustix::fs::fsetxattr(&file, "user.vodka.probe", b"1", rustix::fs::XattrFlags::empty()).is_ok()
+    });
+    if holds_attributes { memory } else { std::env::temp_dir() }
 }
 
 fn unexpected(directory: &Path, expected: &[&str]) -> Result<Vec<String>> {
@@ -423,5 +434,65 @@ fn run_one(number: u64, seed: u64) -> Result<()> {
         Ok(())
     } else {
         Err(counts.failures.join("\n").into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The failures of one input when the command under test is this shell script.
+    fn failures_of(script: &str) -> Vec<String> {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = tempfile::tempdir().expect("a directory");
+        let program = directory.path().join("program");
+        fs::write(&program, format!("#!/bin/sh\n{script}\n")).expect("written");
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("executable");
+        let place = Place::new().expect("a place");
+        let counts = Mutex::new(Counts::default());
+        // Number 0 of a seed that no run has: what is kept is put beside no real failure.
+        try_input(&program, &place, 0, u64::MAX, b"input", &counts).expect("it runs");
+        counts.into_inner().expect("no panic").failures
+    }
+
+    /// One at a time: a script that another test's fork holds open for writing can't be executed.
+    #[test]
+    fn every_kind_of_fault_is_found() {
+        const WORLD: &str = "w=$XDG_DATA_HOME/vodka/worlds/fuzzed; [ $2 = import ] && mkdir -p $w;";
+        assert_eq!(failures_of("exit 6"), Vec::<String>::new(), "a refusal is no fault");
+        assert_eq!(
+            failures_of(&format!("{WORLD} exit 0")),
+            Vec::<String>::new(),
+            "a world is no fault"
+        );
+        for (fault, script) in [
+            ("an error that nobody foresaw", "exit 1".to_owned()),
+            ("a panic", "exit 101".to_owned()),
+            (
+                "a panic of a thread",
+                "echo \"thread panicked at x\" >&2; exit 6".to_owned(),
+            ),
+            ("a signal", "kill -SEGV $$".to_owned()),
+            ("a world of a failed import", format!("{WORLD} exit 6")),
+            ("no world of a whole import", "exit 0".to_owned()),
+            (
+                "a file above the worlds",
+                "echo > $XDG_DATA_HOME/../escaped; exit 6".to_owned(),
+            ),
+            ("a file at home", "echo > $HOME/escaped; exit 6".to_owned()),
+            (
+                "a link in a world",
+                format!("{WORLD} [ $2 = import ] && ln -s / $w/link; exit 0"),
+            ),
+        ] {
+            assert!(!failures_of(&script).is_empty(), "not found: {fault}");
+        }
+        let _ = fs::remove_file(failures_dir().join(format!("seed-{}-input-0.iso", u64::MAX)));
+    }
+
+    #[test]
+    fn a_process_that_hangs_is_ended() {
+        let found = failures_of("[ $2 = list ] && [ $5 = --json ] && exec sleep 60; exit 6");
+        assert!(found.iter().any(|failure| failure.contains("Overdue")), "{found:?}");
     }
 }

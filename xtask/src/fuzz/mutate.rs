@@ -298,13 +298,25 @@ fn mutate_text(random: &mut Random, text: &str) -> String {
     let second = tags[random.index(tags.len())];
     let (low, high) = (first.min(second), first.max(second));
     let nasty = NASTY[random.index(NASTY.len())];
-    match random.below(8) {
-        // A piece taken out, doubled, moved to another place.
+    match random.below(16) {
+        // Any piece taken out or doubled: mostly no XML any more.
         0 => format!("{}{}", &text[..low], &text[high..]),
         1 if high - low < 20_000 => format!("{}{}{}", &text[..high], &text[low..high], &text[high..]),
-        2 if high - low < 20_000 => format!("{}{}", &text[low..high], text),
+        // A whole element taken out, doubled, put elsewhere: still XML, with something else to say.
+        2 | 8 => match element(text, first) {
+            Some(end) => format!("{}{}", &text[..first], &text[end..]),
+            None => text.to_owned(),
+        },
+        9 | 10 => match element(text, first) {
+            Some(end) if end - first < 20_000 => format!("{}{}{}", &text[..end], &text[first..end], &text[end..]),
+            _ => text.to_owned(),
+        },
+        11 => match element(text, first) {
+            Some(end) if end - first < 20_000 => format!("{}{}{}", &text[..second], &text[first..end], &text[second..]),
+            _ => text.to_owned(),
+        },
         // The text of an element replaced.
-        3 | 4 => match text[low..].find('>').map(|at| low + at + 1) {
+        3 | 4 | 12..=14 => match text[low..].find('>').map(|at| low + at + 1) {
             Some(open) => {
                 let close = text[open..].find('<').map_or(text.len(), |at| open + at);
                 format!("{}{nasty}{}", &text[..open], &text[close..])
@@ -334,6 +346,18 @@ fn mutate_text(random: &mut Random, text: &str) -> String {
             format!("{}{}{}", &text[..low], "<A>".repeat(depth), &text[low..])
         }
     }
+}
+
+/// Where the element that begins at `start` ends; `None` when none begins there. Elements in it of the same name are
+/// not counted: in a WIM there are none.
+fn element(text: &str, start: usize) -> Option<usize> {
+    let name: String = text[start + 1..]
+        .chars()
+        .take_while(|letter| letter.is_ascii_alphanumeric())
+        .collect();
+    let close = format!("</{name}>");
+    (!name.is_empty()).then_some(())?;
+    text[start..].find(&close).map(|at| start + at + close.len())
 }
 
 #[cfg(test)]

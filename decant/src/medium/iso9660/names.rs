@@ -28,14 +28,11 @@ pub(super) fn joliet_name(bytes: &[u8]) -> String {
     String::from_utf16_lossy(&units)
 }
 
-/// Splits the version (`;1`) off a name; 1 where there is none.
+/// Splits the version (`;1`) off a name; 1 where there is none. What is no number is no version.
 pub(super) fn split_version(name: &str) -> (&str, u32) {
     match name.rsplit_once(';') {
-        Some((name, version)) if !name.is_empty() => match version.parse() {
-            Ok(version) => (name, version),
-            Err(_) if version.is_empty() => (name, 1),
-            Err(_) => (name, 1),
-        },
+        Some((stem, "")) if !stem.is_empty() => (stem, 1),
+        Some((stem, version)) if !stem.is_empty() => version.parse().map_or((name, 1), |version| (stem, version)),
         _ => (name, 1),
     }
 }
@@ -81,6 +78,7 @@ mod tests {
         assert_eq!(split_version("A.;12"), ("A.", 12));
         assert_eq!(split_version("A;"), ("A", 1));
         assert_eq!(split_version(";1"), (";1", 1));
+        assert_eq!(split_version("a;b"), ("a;b", 1));
         assert_eq!(without_empty_extension("README."), "README");
         assert_eq!(without_empty_extension("..."), "...");
         assert_eq!(without_empty_extension("."), ".");

@@ -53,13 +53,13 @@ pub(super) fn read(image: &Image, area: &[u8], offset: u64, subject: &str) -> Re
         b"NM" => {
             found.present = true;
             // The names of `.` and `..` are flags, not text.
-            if let Some((flags, bytes)) = body.split_first() {
-                if flags & (CURRENT | PARENT) == 0 {
-                    has_name = true;
-                    too_long |= name.len() + bytes.len() > MAX_NAME_BYTES;
-                    if !too_long {
-                        name.extend_from_slice(bytes);
-                    }
+            if let Some((flags, bytes)) = body.split_first()
+                && flags & (CURRENT | PARENT) == 0
+            {
+                has_name = true;
+                too_long |= name.len() + bytes.len() > MAX_NAME_BYTES;
+                if !too_long {
+                    name.extend_from_slice(bytes);
                 }
             }
         }

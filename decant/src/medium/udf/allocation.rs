@@ -46,7 +46,7 @@ impl Content {
         }
     }
 
-    /// Where on the medium a byte of the content is; `place` is the file entry's block.
+    /// Where on the medium a byte of the content is; `None` in a hole.
     pub(super) fn medium_offset(extents: &[crate::medium::Extent], offset: u64) -> Option<u64> {
         let index = extents.partition_point(|extent| extent.file_offset + extent.length_bytes <= offset);
         let extent = extents.get(index)?;

@@ -40,9 +40,12 @@ pub(super) fn find(disc: &Arc<HostFile>) -> Result<Option<(Blocks, Vec<AnchorPoi
             .into_iter()
             .flatten()
         {
-            if !anchors.iter().any(|anchor: &AnchorPoint| anchor.block == place) {
-                anchors.extend(at(&blocks, place)?);
-            }
+            // Most discs have the same anchor in several places.
+            let known = |found: &AnchorPoint, anchor: &AnchorPoint| {
+                (anchor.main, anchor.reserve) == (found.main, found.reserve)
+            };
+            let found = at(&blocks, place)?;
+            anchors.extend(found.filter(|found| !anchors.iter().any(|anchor| known(found, anchor))));
         }
         if !anchors.is_empty() {
             return Ok(Some((blocks, anchors)));

@@ -57,7 +57,7 @@ pub(super) struct Tag {
 }
 
 /// An extent in the volume (3/7.1).
-#[derive(Debug, Clone, Copy, FromBytes, KnownLayout, Immutable, Unaligned)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub(super) struct VolumeExtent {
     pub length: U32,

@@ -75,7 +75,7 @@ impl Icb {
                 }
                 Ok(Found::Indirect(target)) => next = Some(target),
                 // The next entry of a chain may be set aside and not written yet.
-                Err(_) if current.is_some() => break,
+                Err(_) if current.is_some() && ends_sequence(partitions, address) => break,
                 Err(error) => return Err(error),
             }
         }
@@ -173,6 +173,19 @@ fn indirect_behind(partitions: &Partitions, address: IcbAddress) -> Option<IcbAd
     tag::require(&bytes, &[tag_id::INDIRECT_ENTRY], Some(block)).ok()?;
     let (entry, _) = IndirectEntry::read_from_prefix(&bytes).ok()?;
     (entry.target.length.get() & 0x3fff_ffff != 0).then(|| IcbAddress::of(&entry.target))
+}
+
+/// Whether a block ends a sequence of descriptors: a terminating one, an empty block, or one that was never written and
+/// so cannot be read. Anything else there is damage.
+pub(super) fn ends_sequence(partitions: &Partitions, address: IcbAddress) -> bool {
+    let Ok(place) = partitions.place_one(address.partition, address.block) else {
+        return false;
+    };
+    let Ok(bytes) = partitions.blocks.read(place) else {
+        return true;
+    };
+    let terminators = [tag_id::TERMINATING, tag_id::TERMINAL_ENTRY];
+    bytes.iter().all(|byte| *byte == 0) || tag::require(&bytes, &terminators, Some(address.block)).is_ok()
 }
 
 /// The file type and tag location of a block that is a whole file entry of either kind.

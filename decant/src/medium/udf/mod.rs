@@ -2,7 +2,8 @@
 //! UDF 1.02 to 2.60: ECMA-167 (3rd edition) as the OSTA UDF specification narrows it.
 //!
 //! The way from a disc to a file: anchor → volume descriptor sequence → partitions → file set → root's ICB → file
-//! identifiers → ICB → allocation descriptors → extents. Each descriptor's checksum, CRC and location are checked.
+//! identifiers → ICB → allocation descriptors → extents. Each descriptor's checksum, CRC and location are checked. Named
+//! streams (UDF 2.00) and extended attributes are passed over: no Windows medium has any.
 
 mod allocation;
 mod anchor;
@@ -68,10 +69,9 @@ impl Volume {
         if candidates
             .iter()
             .any(|(_, volume)| volume.as_ref().is_ok_and(write_once))
+            && let Some(last) = anchor::of_last_session(&blocks)?
         {
-            if let Some(last) = anchor::of_last_session(&blocks)? {
-                candidates.insert(0, (last, sequence::read(&blocks, &last)));
-            }
+            candidates.insert(0, (last, sequence::read(&blocks, &last)));
         }
         let mut fault: Option<MediumError> = None;
         for (anchor, volume) in candidates {
@@ -263,8 +263,7 @@ fn read_file_set(partitions: &Partitions, first: LongAllocation) -> Result<FileS
                         newest = Some(found);
                     }
                 }
-                // A terminating descriptor, or a block not written yet.
-                Err(_) if newest.is_some() => break,
+                Err(_) if newest.is_some() && icb::ends_sequence(partitions, IcbAddress { block, ..address }) => break,
                 Err(error) => return Err(error),
             }
         }

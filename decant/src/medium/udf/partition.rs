@@ -107,11 +107,11 @@ impl Partitions {
                 )
             })
         };
-        if let Ok(map) = Type1Map::read_from_bytes(map) {
-            if map.map_type == 1 {
-                let number = map.partition.get();
-                return Ok((number, Partition::Physical(space(number)?)));
-            }
+        if let Ok(map) = Type1Map::read_from_bytes(map)
+            && map.map_type == 1
+        {
+            let number = map.partition.get();
+            return Ok((number, Partition::Physical(space(number)?)));
         }
         let Some(map) = Type2Map::read_from_bytes(map).ok().filter(|map| map.map_type == 2) else {
             let found = format!("type {} of {} bytes", map.first().copied().unwrap_or(0), map.len());

@@ -62,12 +62,12 @@ impl Prevailing {
                         .insert(found.number.get(), (found.sequence.get(), space));
                 }
             }
-        } else if identifier == tag_id::LOGICAL_VOLUME {
-            if let Ok((found, maps)) = LogicalVolumeDescriptor::read_from_prefix(bytes) {
-                let known = self.volume.as_ref().map(|(sequence, ..)| *sequence);
-                if known.is_none_or(|known| found.sequence.get() >= known) {
-                    self.volume = Some((found.sequence.get(), found, maps.to_vec(), block));
-                }
+        } else if identifier == tag_id::LOGICAL_VOLUME
+            && let Ok((found, maps)) = LogicalVolumeDescriptor::read_from_prefix(bytes)
+        {
+            let known = self.volume.as_ref().map(|(sequence, ..)| *sequence);
+            if known.is_none_or(|known| found.sequence.get() >= known) {
+                self.volume = Some((found.sequence.get(), found, maps.to_vec(), block));
             }
         }
     }

@@ -36,7 +36,8 @@ impl<'i> BitReader<'i> {
     pub fn refill(&mut self) {
         if let Some(bytes) = self.rest.first_chunk::<8>() {
             self.buffer |= first_word_on_top(u64::from_le_bytes(*bytes)) >> self.count;
-            let words = (63 - self.count) / 16;
+            // Never more than 3, which the mask says to the compiler.
+            let words = ((63 - self.count) / 16) & 3;
             self.rest = &self.rest[words as usize * 2..];
             self.count += words * 16;
         } else {

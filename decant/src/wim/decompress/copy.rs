@@ -1,26 +1,37 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //! Copying a match within the output.
 
+use super::DecompressError;
+
 /// Bytes that a match may be copied beyond its end, where the output goes on so far.
 pub const SLACK: usize = 32;
 
 /// Copies `length` bytes from `offset` bytes before `position` to `position`, byte after byte in meaning: they may overlap.
+/// What lies up to [`SLACK`] bytes behind the match may be overwritten, for it is written later anyway.
 ///
-/// The caller has checked `1 <= offset <= position` and `position + length <= output.len()`. What lies up to [`SLACK`]
-/// bytes behind the match may be overwritten, for it is written later anyway.
+/// `position` must not be behind the output's end.
+///
+/// # Errors
+/// [`DecompressError::InvalidOffset`] when the source begins before the output, [`DecompressError::InvalidLength`] when
+/// the match ends behind it.
 #[inline(always)]
-pub fn copy_match(output: &mut [u8], position: usize, offset: usize, length: usize) {
+pub fn copy_match(output: &mut [u8], position: usize, offset: usize, length: usize) -> Result<(), DecompressError> {
+    // Offset 0 becomes usize::MAX: both faults are one comparison.
+    if offset.wrapping_sub(1) >= position {
+        return Err(DecompressError::InvalidOffset { position, offset });
+    }
     let end = position + length;
     let from = position - offset;
     if output.len() - position < length + SLACK {
-        copy_at_end(output, position, offset, length);
-    } else if offset >= 16 {
+        return copy_at_end(output, position, offset, length);
+    }
+    if offset >= 16 {
         // Most matches are short: one copy of fixed length.
-        output.copy_within(from..from + 16, position);
+        copy_block::<16>(output, from, position);
         if length > 16 {
             let (mut source, mut target) = (from + 16, position + 16);
             while target < end {
-                output.copy_within(source..source + 16, target);
+                copy_block::<16>(output, source, target);
                 source += 16;
                 target += 16;
             }
@@ -29,7 +40,9 @@ pub fn copy_match(output: &mut [u8], position: usize, offset: usize, length: usi
         let byte = output[from];
         let mut target = position;
         while target < end {
-            output[target..target + 16].fill(byte);
+            if let Some(block) = output.get_mut(target..).and_then(<[u8]>::first_chunk_mut::<16>) {
+                *block = [byte; 16];
+            }
             target += 16;
         }
     } else {
@@ -43,19 +56,35 @@ pub fn copy_match(output: &mut [u8], position: usize, offset: usize, length: usi
         }
         let mut target = if offset < 8 { position + 8 } else { position };
         while target < end {
-            output.copy_within(target - distance..target - distance + 8, target);
+            copy_block::<8>(output, target - distance, target);
             target += 8;
         }
+    }
+    Ok(())
+}
+
+/// Copies a block of fixed length, which the caller has checked to lie in the output: one load and one store.
+#[inline(always)]
+fn copy_block<const N: usize>(output: &mut [u8], from: usize, to: usize) {
+    let Some(&block) = output.get(from..).and_then(<[u8]>::first_chunk::<N>) else {
+        return;
+    };
+    if let Some(target) = output.get_mut(to..).and_then(<[u8]>::first_chunk_mut::<N>) {
+        *target = block;
     }
 }
 
 /// Copies the match and nothing behind it.
 #[cold]
 #[inline(never)]
-fn copy_at_end(output: &mut [u8], position: usize, offset: usize, length: usize) {
+fn copy_at_end(output: &mut [u8], position: usize, offset: usize, length: usize) -> Result<(), DecompressError> {
+    if length > output.len() - position {
+        return Err(DecompressError::InvalidLength { position, length });
+    }
     for at in position..position + length {
         output[at] = output[at - offset];
     }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -73,7 +102,7 @@ mod tests {
                     for i in 70..70 + length {
                         expected[i] = expected[i - offset];
                     }
-                    copy_match(&mut output, 70, offset, length);
+                    copy_match(&mut output, 70, offset, length).unwrap();
                     assert_eq!(
                         output[..70 + length],
                         expected[..70 + length],
@@ -82,5 +111,25 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_match_outside_the_output_is_refused() {
+        let mut output = [0; 100];
+        let mut copy = |position, offset, length| copy_match(&mut output, position, offset, length);
+        for (position, offset) in [(0, 1), (10, 11), (10, 0), (99, usize::MAX)] {
+            assert_eq!(
+                copy(position, offset, 1),
+                Err(DecompressError::InvalidOffset { position, offset })
+            );
+        }
+        for (position, length) in [(1, 100), (99, 2), (100, 1), (10, 1 << 30)] {
+            assert_eq!(
+                copy(position, 1, length),
+                Err(DecompressError::InvalidLength { position, length })
+            );
+        }
+        assert_eq!(copy(1, 1, 99), Ok(()));
+        assert_eq!(copy(100, 100, 0), Ok(()));
     }
 }

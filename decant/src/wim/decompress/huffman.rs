@@ -8,6 +8,8 @@ pub const MAX_CODEWORD_BITS: usize = 16;
 /// Most symbols of any code here.
 pub const MAX_SYMBOLS: usize = 1024;
 
+/// The highest bit of an entry, for the caller: the kind of symbol that is looked for first.
+pub const FLAG: u32 = 0x8000_0000;
 /// Set in an entry that leads to a second table.
 const SUBTABLE: u32 = 0x80;
 /// The bits of an entry that hold a codeword's length, or a second table's index width.
@@ -19,15 +21,13 @@ const LENGTH_MASK: u32 = 0x1f;
 /// An entry is `payload << 8 | length`: what the symbol means to the caller, and how many bits its codeword has.
 #[derive(Debug)]
 pub struct DecodeTable<const TABLE_BITS: u32, const N: usize> {
-    entries: Box<[u32; N]>,
+    entries: [u32; N],
 }
 
 impl<const TABLE_BITS: u32, const N: usize> Default for DecodeTable<TABLE_BITS, N> {
     fn default() -> Self {
         const { assert!(N.is_power_of_two() && N >= 1 << TABLE_BITS) };
-        Self {
-            entries: Box::new([0; N]),
-        }
+        Self { entries: [0; N] }
     }
 }
 
@@ -35,20 +35,21 @@ impl<const TABLE_BITS: u32, const N: usize> DecodeTable<TABLE_BITS, N> {
     /// The entry for the symbol whose codeword begins `bits`, left-aligned.
     #[inline(always)]
     pub fn lookup(&self, bits: u64) -> u32 {
-        // At most TABLE_BITS bits are left.
-        #[allow(clippy::cast_possible_truncation)]
-        let entry = self.entries[(bits >> (64 - TABLE_BITS)) as usize & (N - 1)];
-        if entry & SUBTABLE == 0 {
-            entry
-        } else {
-            self.lookup_second(entry, bits)
-        }
+        self.resolve(self.lookup_first(bits), bits)
     }
 
+    /// The first table's entry, which may lead to a second table: then [`FLAG`] is not set in it.
     #[inline(always)]
-    fn lookup_second(&self, entry: u32, bits: u64) -> u32 {
-        // Cut down to the table's length at once.
-        #[allow(clippy::cast_possible_truncation)]
+    pub fn lookup_first(&self, bits: u64) -> u32 {
+        self.entries[(bits >> (64 - TABLE_BITS)) as usize & (N - 1)]
+    }
+
+    /// The entry that `entry`, of the first table, is or leads to.
+    #[inline(always)]
+    pub fn resolve(&self, entry: u32, bits: u64) -> u32 {
+        if entry & SUBTABLE == 0 {
+            return entry;
+        }
         let within = (bits << TABLE_BITS >> (64 - (entry & LENGTH_MASK))) as usize;
         self.entries[((entry >> 8) as usize + within) & (N - 1)]
     }
@@ -63,7 +64,7 @@ impl<const TABLE_BITS: u32, const N: usize> DecodeTable<TABLE_BITS, N> {
     pub fn build(&mut self, lengths: &[u8], payload: impl Fn(u32) -> u32) -> Result<(), DecompressError> {
         let mut sorted = [0u16; MAX_SYMBOLS];
         let (counts, used) = sort_by_length(lengths, &mut sorted)?;
-        let entries = self.entries.as_mut_slice();
+        let entries = &mut self.entries[..];
         if used == 0 {
             entries.fill(0);
             return Ok(());
@@ -74,13 +75,11 @@ impl<const TABLE_BITS: u32, const N: usize> DecodeTable<TABLE_BITS, N> {
         let mut next = 0usize;
         for (length, &count) in counts.iter().enumerate().take(TABLE_BITS as usize + 1).skip(1) {
             let width = 1usize << (TABLE_BITS as usize - length);
-            for symbol in symbols.by_ref().take(count.into()) {
-                let slots = entries
-                    .get_mut(next..next + width)
-                    .ok_or(DecompressError::InvalidCode)?;
-                slots.fill(payload(symbol) << 8 | length as u32);
-                next += width;
-            }
+            let end = next + width * usize::from(count);
+            let slots = entries.get_mut(next..end).ok_or(DecompressError::InvalidCode)?;
+            next = end;
+            let symbols = symbols.by_ref().take(count.into());
+            fill_each(slots, width, symbols.map(|symbol| payload(symbol) << 8 | length as u32));
         }
         Self::build_second(entries, &counts, next, symbols, payload)
     }
@@ -125,16 +124,54 @@ impl<const TABLE_BITS: u32, const N: usize> DecodeTable<TABLE_BITS, N> {
     }
 }
 
+/// Fills `width` slots with each entry.
+fn fill_each(slots: &mut [u32], width: usize, entries: impl Iterator<Item = u32>) {
+    // Most codewords are long, so most widths are small: a width that the compiler knows costs no loop.
+    match width {
+        1 => slots.iter_mut().zip(entries).for_each(|(slot, entry)| *slot = entry),
+        2 => slots
+            .as_chunks_mut::<2>()
+            .0
+            .iter_mut()
+            .zip(entries)
+            .for_each(|(pair, entry)| *pair = [entry; 2]),
+        4 => slots
+            .as_chunks_mut::<4>()
+            .0
+            .iter_mut()
+            .zip(entries)
+            .for_each(|(four, entry)| *four = [entry; 4]),
+        8 => slots
+            .as_chunks_mut::<8>()
+            .0
+            .iter_mut()
+            .zip(entries)
+            .for_each(|(eight, entry)| *eight = [entry; 8]),
+        _ => slots
+            .chunks_exact_mut(width)
+            .zip(entries)
+            .for_each(|(many, entry)| many.fill(entry)),
+    }
+}
+
 /// How many codewords have each length.
 type LengthCounts = [u16; MAX_CODEWORD_BITS + 1];
 
 /// Counts the lengths, checks that they are of a complete code, and sorts the symbols in use by length, then by number.
 fn sort_by_length(lengths: &[u8], sorted: &mut [u16; MAX_SYMBOLS]) -> Result<(LengthCounts, usize), DecompressError> {
-    let mut counts = [0u16; MAX_CODEWORD_BITS + 1];
-    for &length in lengths {
-        *counts
-            .get_mut(usize::from(length))
-            .ok_or(DecompressError::InvalidCode)? += 1;
+    // Neighbours often have one length. Counted apart, they do not wait for each other.
+    let mut counts_apart = [[0u16; 32]; 4];
+    for lengths in lengths.chunks(4) {
+        for (counts, &length) in counts_apart.iter_mut().zip(lengths) {
+            counts[usize::from(length) & 31] += 1;
+        }
+    }
+    let all_counts: [u16; 32] = std::array::from_fn(|length| counts_apart.iter().map(|counts| counts[length]).sum());
+    let (counts, too_long) = all_counts
+        .split_first_chunk::<{ MAX_CODEWORD_BITS + 1 }>()
+        .ok_or(DecompressError::InvalidCode)?;
+    if too_long.iter().any(|&count| count != 0) || lengths.iter().any(|&length| length >= 32) {
+        return Err(DecompressError::InvalidCode);
     }
     let mut starts = [0usize; MAX_CODEWORD_BITS + 2];
     let mut space = 0u32;
@@ -153,7 +190,7 @@ fn sort_by_length(lengths: &[u8], sorted: &mut [u16; MAX_SYMBOLS]) -> Result<(Le
             *start += 1;
         }
     }
-    Ok((counts, used))
+    Ok((*counts, used))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@
 use super::DecompressError;
 use super::bits::BitReader;
 use super::copy::copy_match;
-use super::huffman::DecodeTable;
+use super::huffman::{DecodeTable, FLAG};
 
 const LITERALS: usize = 256;
 const LENGTH_HEADERS: usize = 8;
@@ -25,7 +25,8 @@ const REPEAT_OFFSETS: usize = 3;
 /// The length header that says "and a symbol of the length tree".
 const LONG_LENGTH: u32 = 7;
 const DEFAULT_BLOCK_BYTES: u32 = 32768;
-const LITERAL: u32 = 0x80_0000;
+/// In a payload: the symbol is a literal.
+const LITERAL: u32 = FLAG >> 8;
 
 /// For each slot, the smallest offset plus 2 and how many more bits tell the offset. 64, so that 6 bits always index it.
 const OFFSET_SLOTS: [(u32, u32); 64] = {
@@ -194,38 +195,41 @@ impl LzxDecompressor {
     ) -> Result<(), DecompressError> {
         while position < output.len() {
             bits.refill();
-            let mut payload = self.main_symbol(bits);
-            // After a refill there are bits for three symbols of 16.
-            if payload & LITERAL != 0 {
-                output[position] = payload as u8;
-                position += 1;
-                if position == output.len() {
+            // Two literals of the first table take 22 bits at most, so there are bits for a third symbol.
+            let mut entry = self.main.lookup_first(bits.peek());
+            if entry & FLAG != 0 {
+                put_literal(bits, output, &mut position, entry);
+                if position >= output.len() {
                     break;
                 }
-                payload = self.main_symbol(bits);
-                if payload & LITERAL != 0 {
-                    output[position] = payload as u8;
-                    position += 1;
-                    if position == output.len() {
+                entry = self.main.lookup_first(bits.peek());
+                if entry & FLAG != 0 {
+                    put_literal(bits, output, &mut position, entry);
+                    if position >= output.len() {
                         break;
                     }
-                    payload = self.main_symbol(bits);
-                    if payload & LITERAL != 0 {
-                        output[position] = payload as u8;
-                        position += 1;
-                        continue;
-                    }
+                    entry = self.main.lookup_first(bits.peek());
                 }
             }
-            // A length symbol and an offset have 16 + 14 + 7 bits at most.
-            if bits.available() < 37 {
-                bits.refill();
+            entry = self.main.resolve(entry, bits.peek());
+            if entry & FLAG != 0 {
+                put_literal(bits, output, &mut position, entry);
+                continue;
             }
+            bits.consume(entry & 0x1f);
+            let payload = entry >> 8;
             let mut length = payload & 7;
             if length == LONG_LENGTH {
+                if bits.available() < 16 {
+                    bits.refill();
+                }
                 let entry = self.length.lookup(bits.peek());
                 bits.consume(entry & 0x1f);
                 length += entry >> 8;
+            }
+            // An offset has 14 plain bits and 7 of a codeword, or 17 plain bits.
+            if bits.available() < 21 {
+                bits.refill();
             }
             let length = length as usize + MIN_MATCH;
             let slot = (payload >> 3) as usize & 63;
@@ -237,24 +241,10 @@ impl LzxDecompressor {
                 *recent = [offset, recent[0], recent[1]];
                 offset
             } as usize;
-            // Offset 0 becomes usize::MAX: both faults are one comparison.
-            if offset.wrapping_sub(1) >= position {
-                return Err(DecompressError::InvalidOffset { position, offset });
-            }
-            if length > output.len() - position {
-                return Err(DecompressError::InvalidLength { position, length });
-            }
-            copy_match(output, position, offset, length);
+            copy_match(output, position, offset, length)?;
             position += length;
         }
         Ok(())
-    }
-
-    #[inline(always)]
-    fn main_symbol(&self, bits: &mut BitReader<'_>) -> u32 {
-        let entry = self.main.lookup(bits.peek());
-        bits.consume(entry & 0x1f);
-        entry >> 8
     }
 
     #[inline(always)]
@@ -271,6 +261,14 @@ impl LzxDecompressor {
         // Bases count from 2, for offsets are stored plus 2; slot 3 has the smallest base, 3.
         (base + raw).wrapping_sub(2)
     }
+}
+
+/// Takes the literal of an entry and puts it at `position`, which is in `output`.
+#[inline(always)]
+fn put_literal(bits: &mut BitReader<'_>, output: &mut [u8], position: &mut usize, entry: u32) {
+    bits.consume(entry & 0x1f);
+    output[*position] = (entry >> 8) as u8;
+    *position += 1;
 }
 
 /// Reads the codeword lengths of a tree, each as the difference from what it was in the block before.

@@ -67,8 +67,8 @@ pub enum DecompressError {
 /// One decompressor of each kind, made when first needed.
 #[derive(Debug, Default)]
 pub(super) struct Decompressors {
-    xpress: Option<XpressDecompressor>,
-    lzx: Option<LzxDecompressor>,
+    xpress: Option<Box<XpressDecompressor>>,
+    lzx: Option<Box<LzxDecompressor>>,
     lzms: Option<Box<LzmsDecompressor>>,
 }
 
@@ -84,11 +84,17 @@ impl Decompressors {
         match compression {
             Compression::Xpress => self.xpress.get_or_insert_default().decompress(input, output),
             Compression::Lzx => {
-                let lzx = match self.lzx.take() {
-                    Some(lzx) if lzx.window_bytes() == chunk_size_bytes => lzx,
-                    _ => LzxDecompressor::new(chunk_size_bytes).ok_or(DecompressError::Unsupported)?,
-                };
-                self.lzx.insert(lzx).decompress(input, output)
+                if self
+                    .lzx
+                    .as_ref()
+                    .is_none_or(|lzx| lzx.window_bytes() != chunk_size_bytes)
+                {
+                    self.lzx = LzxDecompressor::new(chunk_size_bytes).map(Box::new);
+                }
+                self.lzx
+                    .as_mut()
+                    .ok_or(DecompressError::Unsupported)?
+                    .decompress(input, output)
             }
             Compression::Lzms => self.lzms.get_or_insert_default().decompress(input, output),
             Compression::None => Err(DecompressError::Unsupported),

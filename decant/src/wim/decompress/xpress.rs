@@ -7,7 +7,7 @@
 use super::DecompressError;
 use super::bits::BitReader;
 use super::copy::copy_match;
-use super::huffman::DecodeTable;
+use super::huffman::{DecodeTable, FLAG};
 
 const SYMBOLS: usize = 512;
 const LITERALS: u32 = 256;
@@ -17,7 +17,8 @@ const TABLE_ENTRIES: usize = 4096;
 const MIN_MATCH: usize = 3;
 /// A length field that says "in a byte behind the words".
 const LENGTH_IN_BYTE: u32 = 0xf;
-const LITERAL: u32 = 0x1_0000;
+/// In a payload: the symbol is a literal.
+const LITERAL: u32 = FLAG >> 8;
 
 /// Decompresses XPRESS (Huffman) chunks.
 #[derive(Debug, Default)]
@@ -49,30 +50,30 @@ impl XpressDecompressor {
         let mut position = 0;
         while position < output.len() {
             bits.refill();
-            let mut payload = self.symbol(&mut bits);
-            // After a refill there are bits for three symbols of 15.
-            if payload & LITERAL != 0 {
-                output[position] = payload as u8;
-                position += 1;
-                if position == output.len() {
+            // Two literals of the first table take 22 bits at most, so there are bits for a third symbol.
+            let mut entry = self.table.lookup_first(bits.peek());
+            if entry & FLAG != 0 {
+                put_literal(&mut bits, output, &mut position, entry);
+                if position >= output.len() {
                     break;
                 }
-                payload = self.symbol(&mut bits);
-                if payload & LITERAL != 0 {
-                    output[position] = payload as u8;
-                    position += 1;
-                    if position == output.len() {
+                entry = self.table.lookup_first(bits.peek());
+                if entry & FLAG != 0 {
+                    put_literal(&mut bits, output, &mut position, entry);
+                    if position >= output.len() {
                         break;
                     }
-                    payload = self.symbol(&mut bits);
-                    if payload & LITERAL != 0 {
-                        output[position] = payload as u8;
-                        position += 1;
-                        continue;
-                    }
+                    entry = self.table.lookup_first(bits.peek());
                 }
             }
-            if bits.available() < 32 {
+            entry = self.table.resolve(entry, bits.peek());
+            if entry & FLAG != 0 {
+                put_literal(&mut bits, output, &mut position, entry);
+                continue;
+            }
+            bits.consume(entry & 0x1f);
+            let payload = entry >> 8;
+            if bits.available() < 16 {
                 bits.refill();
             }
             let mut length = payload & 0xf;
@@ -82,24 +83,19 @@ impl XpressDecompressor {
             let length = length as usize + MIN_MATCH;
             let offset_bits = payload >> 4 & 0xf;
             let offset = (1 << offset_bits | bits.take(offset_bits)) as usize;
-            if offset > position {
-                return Err(DecompressError::InvalidOffset { position, offset });
-            }
-            if length > output.len() - position {
-                return Err(DecompressError::InvalidLength { position, length });
-            }
-            copy_match(output, position, offset, length);
+            copy_match(output, position, offset, length)?;
             position += length;
         }
         end(&bits)
     }
+}
 
-    #[inline(always)]
-    fn symbol(&self, bits: &mut BitReader<'_>) -> u32 {
-        let entry = self.table.lookup(bits.peek());
-        bits.consume(entry & 0x1f);
-        entry >> 8
-    }
+/// Takes the literal of an entry and puts it at `position`, which is in `output`.
+#[inline(always)]
+fn put_literal(bits: &mut BitReader<'_>, output: &mut [u8], position: &mut usize, entry: u32) {
+    bits.consume(entry & 0x1f);
+    output[*position] = (entry >> 8) as u8;
+    *position += 1;
 }
 
 /// A length of 15 or more, in one, three or seven bytes behind the words that a reader has which holds 16 bits or more.

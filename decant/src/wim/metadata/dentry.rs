@@ -138,7 +138,7 @@ impl<'m> Dentry<'m> {
 
     /// The tagged items behind the names, in their order.
     pub fn tagged_items(&self) -> impl Iterator<Item = TaggedItem<'m>> + use<'m> {
-        super::parse::TaggedItems::new(self.tagged)
+        super::streams::TaggedItems::new(self.tagged)
     }
 
     /// The NTFS object id: 16 bytes, or 64 with the birth volume, birth object and domain ids.

@@ -8,6 +8,7 @@
 mod dentry;
 mod name;
 mod parse;
+mod streams;
 mod tree;
 
 pub use dentry::{Dentry, DentryId, NamedStream, Reparse, TaggedItem};

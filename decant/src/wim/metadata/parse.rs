@@ -4,17 +4,17 @@
 //! Source: the white paper's section "Metadata Resource" for security data, dentries and stream entries; wimlib's
 //! documentation for tagged items and for which unnamed stream is which.
 
-use std::collections::HashMap;
 use std::ops::Range;
 
 use zerocopy::FromBytes as _;
 
 use super::NameFault;
-use super::dentry::{ATTRIBUTE_DIRECTORY, ATTRIBUTE_ENCRYPTED, ATTRIBUTE_REPARSE_POINT, StreamEntry, TaggedItem};
+use super::dentry::{ATTRIBUTE_DIRECTORY, ATTRIBUTE_REPARSE_POINT, StreamEntry};
 use super::name::{check_name, check_stream_name, escape_name};
+use super::streams::Streams;
 use super::tree::{ImageMetadata, Node};
 use crate::wim::error::WimError;
-use crate::wim::format::{DENTRY_BYTES, RawDentry, RawExtraStream, RawSecurityData, RawTaggedItem};
+use crate::wim::format::{DENTRY_BYTES, RawDentry, RawExtraStream, RawSecurityData};
 use crate::wim::types::Sha1Hash;
 
 /// Parses an image's unpacked metadata resource.
@@ -200,20 +200,22 @@ impl Parser<'_> {
     }
 
     fn refuse_duplicates(&self, directory: u32, children: Range<u32>) -> Result<(), WimError> {
-        let mut seen = HashMap::with_capacity(children.len());
-        for child in children {
-            let dentry = self.tree.get(super::DentryId(child));
-            if let Some(first_offset) = seen.insert(dentry.name, dentry.metadata_offset) {
-                return Err(WimError::DuplicateName {
-                    wim: self.wim.to_owned(),
-                    index: self.index,
-                    path: self.path_with(directory, dentry.name),
-                    first_offset,
-                    offset: dentry.metadata_offset,
-                });
-            }
-        }
-        Ok(())
+        // Sorted numbers need the least memory.
+        let mut order: Vec<u32> = children.collect();
+        let dentry = |child: u32| self.tree.get(super::DentryId(child));
+        order.sort_unstable_by(|&a, &b| dentry(a).name.cmp(dentry(b).name).then(a.cmp(&b)));
+        let same = order
+            .windows(2)
+            .map(|pair| (dentry(pair[0]), dentry(pair[1])))
+            .find(|(a, b)| a.name == b.name);
+        let Some((first, second)) = same else { return Ok(()) };
+        Err(WimError::DuplicateName {
+            wim: self.wim.to_owned(),
+            index: self.index,
+            path: self.path_with(directory, first.name),
+            first_offset: first.metadata_offset,
+            offset: second.metadata_offset,
+        })
     }
 
     /// Takes the dentry at `at` with its stream entries; gives the length of all, or `None` at a list's end.
@@ -420,54 +422,6 @@ impl Parser<'_> {
     }
 }
 
-/// Sorts out which unnamed stream is which.
-///
-/// A reparse point's first unnamed stream is its reparse data, an encrypted file's only one its raw data; what comes
-/// next is the file's data. A zero hash in the dentry itself says that the unnamed streams are among the extra entries.
-struct Streams {
-    is_reparse_point: bool,
-    is_encrypted: bool,
-    found_reparse_data: bool,
-    found_data: bool,
-    data: Sha1Hash,
-    reparse_data: Sha1Hash,
-    efs_data: Sha1Hash,
-}
-
-impl Streams {
-    fn new(raw: &RawDentry) -> Self {
-        let attributes = raw.attributes.get();
-        let mut streams = Self {
-            is_reparse_point: attributes & ATTRIBUTE_REPARSE_POINT != 0,
-            is_encrypted: attributes & ATTRIBUTE_ENCRYPTED != 0 && attributes & ATTRIBUTE_DIRECTORY == 0,
-            found_reparse_data: false,
-            found_data: false,
-            data: Sha1Hash::default(),
-            reparse_data: Sha1Hash::default(),
-            efs_data: Sha1Hash::default(),
-        };
-        let default = Sha1Hash(raw.default_sha1);
-        if !default.is_zero() {
-            streams.unnamed(default);
-        }
-        streams
-    }
-
-    fn unnamed(&mut self, sha1: Sha1Hash) {
-        if self.is_encrypted {
-            if self.efs_data.is_zero() {
-                self.efs_data = sha1;
-            }
-        } else if self.is_reparse_point && !self.found_reparse_data {
-            self.found_reparse_data = true;
-            self.reparse_data = sha1;
-        } else if !self.found_data {
-            self.found_data = true;
-            self.data = sha1;
-        }
-    }
-}
-
 fn hard_link_group(raw: &RawDentry) -> u64 {
     if raw.attributes.get() & ATTRIBUTE_REPARSE_POINT != 0 {
         return 0;
@@ -515,28 +469,4 @@ fn narrow(position: usize) -> u32 {
 /// A length in UTF-16 units, half of a 16-bit length in bytes.
 fn narrow_16(units: usize) -> u16 {
     u16::try_from(units).unwrap_or(u16::MAX)
-}
-
-/// Goes through raw tagged items; ends where one does not fit.
-pub struct TaggedItems<'m> {
-    rest: &'m [u8],
-}
-
-impl<'m> TaggedItems<'m> {
-    pub fn new(rest: &'m [u8]) -> Self {
-        Self { rest }
-    }
-}
-
-impl<'m> Iterator for TaggedItems<'m> {
-    type Item = TaggedItem<'m>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let (header, behind) = RawTaggedItem::ref_from_prefix(self.rest).ok()?;
-        let length = header.data_bytes.get() as usize;
-        let data = behind.get(..length)?;
-        self.rest = behind.get(length.next_multiple_of(8)..).unwrap_or(&[]);
-        let tag = header.tag.get();
-        (tag != 0).then_some(TaggedItem { tag, data })
-    }
 }

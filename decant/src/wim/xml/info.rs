@@ -121,7 +121,7 @@ impl fmt::Display for Version {
     }
 }
 
-/// ARCH, a `PROCESSOR_ARCHITECTURE_*` number ([SYSTEM_INFO] in the Win32 documentation).
+/// ARCH, a `PROCESSOR_ARCHITECTURE_*` number (`SYSTEM_INFO` in the Win32 documentation).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Architecture {
     /// 0.

@@ -86,7 +86,7 @@ fn codeword_lengths<const SYMBOLS: usize>(counts: &[u32], lengths: &mut [u8]) {
     }
     let mut sorted = [0u16; SYMBOLS];
     let sorted = &mut sorted[..counts.len()];
-    sort_by_count(counts, sorted);
+    sort_by_count::<SYMBOLS>(counts, sorted);
 
     let length_counts = length_counts::<SYMBOLS>(counts, sorted);
     let mut rarest_first = sorted.iter();
@@ -98,19 +98,31 @@ fn codeword_lengths<const SYMBOLS: usize>(counts: &[u32], lengths: &mut [u8]) {
 }
 
 /// Symbols by ascending count, then by number.
-fn sort_by_count(counts: &[u32], sorted: &mut [u16]) {
+fn sort_by_count<const SYMBOLS: usize>(counts: &[u32], sorted: &mut [u16]) {
     /// Counts from here on are few and are sorted by comparing.
     const BUCKETS: usize = 64;
-    let mut starts = [0usize; BUCKETS + 1];
-    for &count in counts {
-        starts[(count as usize).min(BUCKETS - 1) + 1] += 1;
+    // Most symbols of a large code did not come at all and have count 1: they are picked out without a branch.
+    let mut others = [0u16; SYMBOLS];
+    let (mut rare_count, mut other_count) = (0, 0);
+    for (symbol, &count) in (0u16..).zip(counts) {
+        sorted[rare_count] = symbol;
+        others[other_count] = symbol;
+        rare_count += usize::from(count <= 1);
+        other_count += usize::from(count > 1);
     }
-    for bucket in 1..=BUCKETS {
-        starts[bucket] += starts[bucket - 1];
+    let (others, sorted) = (&others[..other_count], &mut sorted[rare_count..]);
+
+    let bucket = |symbol: u16| (counts[usize::from(symbol)] as usize).min(BUCKETS - 1);
+    let mut starts = [0usize; BUCKETS + 1];
+    for &symbol in others {
+        starts[bucket(symbol) + 1] += 1;
+    }
+    for at in 1..=BUCKETS {
+        starts[at] += starts[at - 1];
     }
     let large = starts[BUCKETS - 1];
-    for (symbol, &count) in (0u16..).zip(counts) {
-        let start = &mut starts[(count as usize).min(BUCKETS - 1)];
+    for &symbol in others {
+        let start = &mut starts[bucket(symbol)];
         sorted[*start] = symbol;
         *start += 1;
     }
@@ -120,27 +132,35 @@ fn sort_by_count(counts: &[u32], sorted: &mut [u16]) {
 /// How many codewords have each length.
 fn length_counts<const SYMBOLS: usize>(counts: &[u32], sorted: &[u16]) -> [u32; MAX_BITS + 1] {
     // Merge the two rarest of leaves and inner nodes, a leaf before an inner node that is as rare. Inner nodes come out
-    // by ascending weight, so both are queues.
+    // by ascending weight, so both are queues; what is not there yet weighs most.
+    const ABSENT: u32 = u32::MAX;
     let inner_nodes = sorted.len() - 1;
-    let mut weights = [0u32; SYMBOLS];
+    let mut leaves = [ABSENT; SYMBOLS];
+    for (leaf, &symbol) in leaves.iter_mut().zip(sorted) {
+        *leaf = counts[usize::from(symbol)];
+    }
+    let mut weights = [ABSENT; SYMBOLS];
     let mut parents = [0u16; SYMBOLS];
-    let (mut leaf, mut inner) = (0, 0);
+    let (mut leaf, mut inner) = (0usize, 0usize);
     for node in 0..inner_nodes {
-        let mut weight = 0;
-        for _ in 0..2 {
-            let leaf_count = sorted.get(leaf).map(|&symbol| counts[usize::from(symbol)]);
-            match leaf_count {
-                Some(count) if inner == node || count <= weights[inner] => {
-                    weight += count;
-                    leaf += 1;
-                }
-                _ => {
-                    weight += weights[inner];
-                    parents[inner] = node as u16;
-                    inner += 1;
-                }
-            }
-        }
+        let at = |queue: &[u32; SYMBOLS], position: usize| queue.get(position).copied().unwrap_or(ABSENT);
+        let (first_leaf, second_leaf) = (at(&leaves, leaf), at(&leaves, leaf + 1));
+        let (first_inner, second_inner) = (at(&weights, inner), at(&weights, inner + 1));
+        // One decision for both: two leaves, two inner nodes, or one of each.
+        let weight = if second_leaf <= first_inner && second_leaf != ABSENT {
+            leaf += 2;
+            first_leaf + second_leaf
+        } else if second_inner < first_leaf {
+            parents[inner] = node as u16;
+            parents[inner + 1] = node as u16;
+            inner += 2;
+            first_inner + second_inner
+        } else {
+            parents[inner] = node as u16;
+            leaf += 1;
+            inner += 1;
+            first_leaf.wrapping_add(first_inner)
+        };
         weights[node] = weight;
     }
 

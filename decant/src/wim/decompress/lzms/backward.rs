@@ -28,7 +28,8 @@ impl<'i> BackwardBits<'i> {
         if let Some(bytes) = self.rest.last_chunk::<8>() {
             // The last word is already on top.
             self.buffer |= u64::from_le_bytes(*bytes) >> self.count;
-            let words = (63 - self.count) / 16;
+            // Never more than 3, which the mask says to the compiler.
+            let words = ((63 - self.count) / 16) & 3;
             self.rest = &self.rest[..self.rest.len() - words as usize * 2];
             self.count += words * 16;
         } else {

@@ -15,7 +15,7 @@ mod x86;
 
 use self::adaptive::AdaptiveCode;
 use self::backward::BackwardBits;
-use self::range::{Probabilities, RangeDecoder};
+use self::range::{Chances, RangeDecoder};
 use self::slots::{LENGTH_SLOTS, LENGTHS, OFFSET_SLOTS, OFFSETS, offset_slot_count};
 use super::DecompressError;
 use super::copy::copy_match;
@@ -42,15 +42,26 @@ struct Models {
     delta_power: AdaptiveCode<DELTA_POWERS, 7, 128>,
 }
 
-/// The probabilities of each decision. The next state of a decision is its last outcomes.
+/// The chances of each kind of decision.
 #[derive(Debug, Default)]
 struct Decisions {
-    is_match: Probabilities<16>,
-    is_delta: Probabilities<32>,
-    is_lz_repeat: Probabilities<64>,
-    lz_repeat: [Probabilities<64>; 2],
-    is_delta_repeat: Probabilities<64>,
-    delta_repeat: [Probabilities<64>; 2],
+    is_match: Chances<16>,
+    is_delta: Chances<32>,
+    is_lz_repeat: Chances<64>,
+    lz_repeat: [Chances<64>; 2],
+    is_delta_repeat: Chances<64>,
+    delta_repeat: [Chances<64>; 2],
+}
+
+/// The state of each kind of decision.
+#[derive(Debug, Default)]
+struct States {
+    is_match: usize,
+    is_delta: usize,
+    is_lz_repeat: usize,
+    lz_repeat: [usize; 2],
+    is_delta_repeat: usize,
+    delta_repeat: [usize; 2],
 }
 
 /// What came before: a source that was used by the very last item counts only from the item after next.
@@ -97,22 +108,23 @@ impl Models {
         let mut range = RangeDecoder::new(input);
         let mut bits = BackwardBits::new(input);
         let mut decisions = Decisions::default();
+        let mut states = States::default();
         let mut offsets: [u32; KEPT_SOURCES] = [1, 2, 3, 4];
         let mut deltas = [1, 2, 3, 4].map(|raw_offset| DeltaSource { power: 0, raw_offset });
         let mut last = Last::Literal;
         let mut position = 0;
         while position < output.len() {
             bits.refill();
-            if !range.bit(&mut decisions.is_match) {
+            if !range.bit(&mut decisions.is_match, &mut states.is_match) {
                 output[position] = self.literal.symbol(&mut bits) as u8;
                 position += 1;
                 last = Last::Literal;
-            } else if !range.bit(&mut decisions.is_delta) {
+            } else if !range.bit(&mut decisions.is_delta, &mut states.is_delta) {
                 let delay = usize::from(last == Last::Lz);
-                let offset = if range.bit(&mut decisions.is_lz_repeat) {
+                let offset = if range.bit(&mut decisions.is_lz_repeat, &mut states.is_lz_repeat) {
                     take_repeated(
                         &mut offsets,
-                        repeat_index(&mut range, &mut decisions.lz_repeat) + delay,
+                        repeat_index(&mut range, &mut decisions.lz_repeat, &mut states.lz_repeat) + delay,
                         delay,
                     )
                 } else {
@@ -124,15 +136,14 @@ impl Models {
                 last = Last::Lz;
                 let length = self.length(&mut bits);
                 let offset = offset as usize;
-                check_match(output, position, offset, length)?;
-                copy_match(output, position, offset, length);
+                copy_match(output, position, offset, length)?;
                 position += length;
             } else {
                 let delay = usize::from(last == Last::Delta);
-                let source = if range.bit(&mut decisions.is_delta_repeat) {
+                let source = if range.bit(&mut decisions.is_delta_repeat, &mut states.is_delta_repeat) {
                     take_repeated(
                         &mut deltas,
-                        repeat_index(&mut range, &mut decisions.delta_repeat) + delay,
+                        repeat_index(&mut range, &mut decisions.delta_repeat, &mut states.delta_repeat) + delay,
                         delay,
                     )
                 } else {
@@ -155,7 +166,7 @@ impl Models {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn length(&mut self, bits: &mut BackwardBits<'_>) -> usize {
         bits.refill();
         let slot = self.length.symbol(bits);
@@ -165,11 +176,11 @@ impl Models {
 
 /// Which of the last sources: 0, 1 or 2.
 #[inline(always)]
-fn repeat_index(range: &mut RangeDecoder<'_>, decisions: &mut [Probabilities<64>; 2]) -> usize {
-    let [first, second] = decisions;
-    if !range.bit(first) {
+fn repeat_index(range: &mut RangeDecoder<'_>, decisions: &mut [Chances<64>; 2], states: &mut [usize; 2]) -> usize {
+    let ([first, second], [first_state, second_state]) = (decisions, states);
+    if !range.bit(first, first_state) {
         0
-    } else if !range.bit(second) {
+    } else if !range.bit(second, second_state) {
         1
     } else {
         2
@@ -194,19 +205,8 @@ fn push_front<T: Copy>(queue: &mut [T; KEPT_SOURCES]) {
     queue.copy_within(0..KEPT_SOURCES - 1, 1);
 }
 
-#[inline(always)]
-fn check_match(output: &[u8], position: usize, offset: usize, length: usize) -> Result<(), DecompressError> {
-    // Offset 0 becomes usize::MAX: both faults are one comparison.
-    if offset.wrapping_sub(1) >= position {
-        return Err(DecompressError::InvalidOffset { position, offset });
-    }
-    if length > output.len() - position {
-        return Err(DecompressError::InvalidLength { position, length });
-    }
-    Ok(())
-}
-
 /// Copies a delta match: each byte is the one `span` before it plus the difference that the source has there.
+#[inline(never)]
 fn copy_delta(output: &mut [u8], position: usize, source: DeltaSource, length: usize) -> Result<(), DecompressError> {
     let span = 1usize << source.power;
     let offset = (source.raw_offset as usize) << source.power;

@@ -8,20 +8,24 @@
 /// An operand is translated up to so many bytes behind the last believed instruction.
 const TRANSLATED_BYTES: i32 = 1023;
 /// Two uses of a target make an instruction believed when they are this near.
-const BELIEVED_WITHIN: i32 = 65_535;
+const BELIEVED_WITHIN: u32 = 65_535;
 /// No instruction that begins in the last bytes is translated.
 const TAIL_BYTES: usize = 16;
 
 /// For the low 16 bits of each target, where it was last used.
 #[derive(Debug)]
 pub struct TargetHistory {
-    last_uses: Box<[i32; 1 << 16]>,
+    last_uses: Box<[u32; 1 << 16]>,
+    /// What is added to a chunk's positions, so that all uses in earlier chunks are too far away to count: the table
+    /// need not be cleared for each chunk.
+    epoch: u32,
 }
 
 impl Default for TargetHistory {
     fn default() -> Self {
         Self {
             last_uses: Box::new([0; 1 << 16]),
+            epoch: BELIEVED_WITHIN + 1,
         }
     }
 }
@@ -42,12 +46,12 @@ impl TargetHistory {
         if data.len() <= TAIL_BYTES + 1 {
             return;
         }
-        self.last_uses.fill(-BELIEVED_WITHIN - 1);
+        let epoch = self.next_epoch(data.len());
         let mut last_believed = -TRANSLATED_BYTES - 1;
         let end = data.len() - TAIL_BYTES;
         let mut at = 1;
         while at < end {
-            let Some(next) = next_candidate(&data[..end], at) else {
+            let Some(next) = next_candidate(data, at, end) else {
                 return;
             };
             at = next;
@@ -71,36 +75,66 @@ impl TargetHistory {
                     at += opcode_bytes + 4;
                     #[allow(clippy::cast_possible_wrap)]
                     let last_byte = at as i32 - 1;
+                    let use_now = epoch + last_byte.cast_unsigned();
                     let last_use = &mut self.last_uses[usize::from(target)];
-                    if last_byte - *last_use <= BELIEVED_WITHIN {
+                    if use_now - *last_use <= BELIEVED_WITHIN {
                         last_believed = last_byte;
                     }
-                    *last_use = last_byte;
+                    *last_use = use_now;
                 }
             }
         }
     }
 }
 
-/// The first byte from `at` that may begin an instruction.
-#[inline(always)]
-fn next_candidate(data: &[u8], at: usize) -> Option<usize> {
-    const BLOCK: usize = 32;
-    let is_candidate = |byte: u8| matches!(byte, 0x48 | 0x4c | 0xe8 | 0xe9 | 0xf0 | 0xff);
-    let rest = data.get(at..)?;
-    let (blocks, tail) = rest.as_chunks::<BLOCK>();
-    for (index, block) in blocks.iter().enumerate() {
-        // Without an early exit, so that it is done with vectors.
-        let any = block.iter().fold(false, |any, &byte| {
-            any | (byte & 0xfb == 0x48) | (byte & 0xfe == 0xe8) | (byte == 0xf0) | (byte == 0xff)
-        });
-        if any {
-            let within = block.iter().position(|&byte| is_candidate(byte))?;
-            return Some(at + index * BLOCK + within);
+impl TargetHistory {
+    /// What to add to the positions of a chunk of this length, which is at most 2 GiB.
+    fn next_epoch(&mut self, length: usize) -> u32 {
+        let needed = u32::try_from(length)
+            .unwrap_or(u32::MAX / 2)
+            .saturating_add(BELIEVED_WITHIN + 1);
+        if self.epoch > u32::MAX - needed {
+            self.last_uses.fill(0);
+            self.epoch = BELIEVED_WITHIN + 1;
         }
+        let epoch = self.epoch;
+        self.epoch += needed;
+        epoch
     }
-    let within = tail.iter().position(|&byte| is_candidate(byte))?;
-    Some(at + blocks.len() * BLOCK + within)
+}
+
+/// How many bytes are looked at together.
+const BLOCK: usize = 16;
+
+/// The first byte from `at` up to `end` that may begin an instruction, judged by it and the one behind it.
+#[inline(always)]
+fn next_candidate(data: &[u8], mut at: usize, end: usize) -> Option<usize> {
+    while at < end {
+        // The tail is as long as a block, so there always is one, and a byte more.
+        let bytes = data.get(at..)?.first_chunk::<{ BLOCK + 1 }>()?;
+        let found = candidates(bytes);
+        if found != 0 {
+            return Some(at + found.trailing_zeros() as usize / 8).filter(|&found| found < end);
+        }
+        at += BLOCK;
+    }
+    None
+}
+
+/// A byte that is not zero for each of the first bytes that may begin an instruction, the first byte lowest.
+#[inline(always)]
+fn candidates(bytes: &[u8; BLOCK + 1]) -> u128 {
+    // Without a branch, so that it is done with vectors.
+    let mut found = [0u8; BLOCK];
+    for at in 0..BLOCK {
+        let (first, second) = (bytes[at], bytes[at + 1]);
+        let is_candidate = (first & 0xfb == 0x48) & ((second == 0x8d) | (second == 0x8b))
+            | (first & 0xfe == 0xe8)
+            | (first == 0xf0) & (second == 0x83)
+            | (first == 0xff) & (second == 0x15);
+        found[at] = u8::from(is_candidate);
+    }
+    u128::from_le_bytes(found)
 }
 
 /// The instruction at `at`, which is not in the tail.
