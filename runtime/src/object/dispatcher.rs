@@ -102,13 +102,13 @@ struct Wait {
 }
 
 #[derive(Default)]
-struct ThreadState {
-    apcs: VecDeque<Apc>,
-    alerted: bool,
-    alerted_by_id: bool,
+pub(super) struct ThreadState {
+    pub(super) apcs: VecDeque<Apc>,
+    pub(super) alerted: bool,
+    pub(super) alerted_by_id: bool,
     /// The wait that an APC or alert may end.
     alertable_wait: Option<u64>,
-    woken: Option<Arc<Condvar>>,
+    pub(super) woken: Option<Arc<Condvar>>,
 }
 
 #[derive(Default)]
@@ -117,7 +117,7 @@ pub(super) struct Inner {
     free: Vec<u32>,
     waits: HashMap<u64, Wait>,
     next_wait: u64,
-    threads: HashMap<u32, ThreadState>,
+    pub(super) threads: HashMap<u32, ThreadState>,
 }
 
 /// The dispatcher of a process.
@@ -497,73 +497,6 @@ impl Dispatcher {
         }
     }
 
-    /// Sleeps until [`Dispatcher::alert_by_id`] is called for `thread`, or was since the last time.
-    pub fn wait_for_alert(&self, thread: u32, timeout: Timeout, clock: &dyn Clock) -> Status {
-        let mut inner = self.lock();
-        loop {
-            let state = inner.threads.entry(thread).or_default();
-            if std::mem::take(&mut state.alerted_by_id) {
-                return Status::ALERTED;
-            }
-            let woken = Arc::clone(state.woken.get_or_insert_with(Arc::default));
-            inner = match timeout {
-                Timeout::Poll => return Status::TIMEOUT,
-                Timeout::Forever => woken.wait(inner).unwrap_or_else(PoisonError::into_inner),
-                Timeout::Until(at) => {
-                    let left = at.saturating_sub(clock.monotonic_time());
-                    if left == 0 {
-                        return Status::TIMEOUT;
-                    }
-                    let left = Duration::from_nanos(left.saturating_mul(100));
-                    woken
-                        .wait_timeout(inner, left)
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .0
-                }
-            };
-        }
-    }
-
-    /// Ends the `NtWaitForAlertByThreadId` of a thread, now or the next one.
-    pub fn alert_by_id(&self, thread: u32) {
-        let mut inner = self.lock();
-        let state = inner.threads.entry(thread).or_default();
-        state.alerted_by_id = true;
-        if let Some(woken) = &state.woken {
-            woken.notify_one();
-        }
-    }
-
-    /// Ends an alertable wait of `thread`, now or the next one.
-    pub fn alert(&self, thread: u32) {
-        let mut inner = self.lock();
-        inner.threads.entry(thread).or_default().alerted = true;
-        inner.wake_alertable(thread);
-    }
-
-    /// Takes an alert that has come, without waiting.
-    #[must_use]
-    pub fn test_alert(&self, thread: u32) -> bool {
-        let mut inner = self.lock();
-        inner
-            .threads
-            .get_mut(&thread)
-            .is_some_and(|state| std::mem::take(&mut state.alerted))
-    }
-
-    /// Queues an APC to `thread`.
-    pub fn queue_apc(&self, thread: u32, apc: Apc) {
-        let mut inner = self.lock();
-        inner.threads.entry(thread).or_default().apcs.push_back(apc);
-        inner.wake_alertable(thread);
-    }
-
-    /// The next APC of `thread`.
-    #[must_use]
-    pub fn next_apc(&self, thread: u32) -> Option<Apc> {
-        self.lock().threads.get_mut(&thread)?.apcs.pop_front()
-    }
-
     /// A thread ended: its mutants are abandoned, its APCs dropped.
     pub fn thread_ended(&self, thread: u32) {
         let mut inner = self.lock();
@@ -622,7 +555,7 @@ impl Inner {
         result
     }
 
-    fn wake_alertable(&mut self, thread: u32) {
+    pub(super) fn wake_alertable(&mut self, thread: u32) {
         let number = self.threads.get(&thread).and_then(|state| state.alertable_wait);
         if let Some(wait) = number.and_then(|number| self.waits.get(&number)) {
             wait.woken.notify_one();

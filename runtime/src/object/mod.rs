@@ -4,6 +4,7 @@
 //! Today all of it belongs to one process. Everything that two processes of a world will share goes through
 //! [`Dispatcher`]'s methods, which know objects only by [`SyncId`]: the world's shared arena can take its place.
 
+mod alerts;
 mod dispatcher;
 mod handles;
 mod names;
