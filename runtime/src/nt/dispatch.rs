@@ -92,15 +92,17 @@ pub fn serve_call(process: &Process, thread: &Arc<Thread>, frame: &Frame) -> Out
 
 impl Kernel for Process {
     fn serve(&self, _token: usize, frame: &Frame) -> Outcome {
-        let Some(thread) = CURRENT.with_borrow(Clone::clone) else {
-            return Outcome::Return(Status::INTERNAL_ERROR.0.into());
-        };
         if frame.number == UNIX_CALL_NUMBER {
             return Outcome::Return(crate::flavor::unix_call(self, frame).0.into());
         }
-        // A panic of ours is a bug; the program sees a failed service instead of losing the process.
-        let served = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| serve_call(self, &thread, frame)));
-        served.unwrap_or(Outcome::Return(Status::INTERNAL_ERROR.0.into()))
+        CURRENT.with_borrow(|thread| {
+            let Some(thread) = thread else {
+                return Outcome::Return(Status::INTERNAL_ERROR.0.into());
+            };
+            // A panic of ours is a bug; the program sees a failed service instead of losing the process.
+            let served = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| serve_call(self, thread, frame)));
+            served.unwrap_or(Outcome::Return(Status::INTERNAL_ERROR.0.into()))
+        })
     }
 
     fn page_fault(&self, teb: u64, address: u64, _write: bool) -> crate::arch::FaultAnswer {
