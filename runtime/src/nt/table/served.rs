@@ -29,6 +29,7 @@ macro_rules! family {
 }
 
 const OTHER_PROCESSES: &str = "other processes";
+const GRANTED_ACCESS: &str = "whether the handle grants it";
 
 pub(super) const SERVED: &[&[Served]] = &[
     MEMORY,
@@ -87,18 +88,18 @@ const OBJECTS: &[Served] = family! {
 const SYNCHRONIZATION: &[Served] = family! {
     "NtCreateEvent" Partial("sharing with other processes"), sync::create_event, [P, U, O, U, B];
     "NtOpenEvent" Partial("sharing with other processes"), sync::open_event, [P, U, O];
-    "NtSetEvent" Full("an_event_tells_its_state_before_the_change"), sync::set_event, [H, P];
-    "NtResetEvent" Full("an_event_tells_its_state_before_the_change"), sync::reset_event, [H, P];
-    "NtClearEvent" Full("an_event_tells_its_state_before_the_change"), sync::clear_event, [H];
-    "NtPulseEvent" Full("a_pulse_releases_those_who_wait_and_nobody_later"), sync::pulse_event, [H, P];
-    "NtQueryEvent" Full("an_event_tells_its_state_before_the_change"), sync::query_event, [H, C, P, U, P], &[0];
+    "NtSetEvent" Partial(GRANTED_ACCESS), sync::set_event, [H, P];
+    "NtResetEvent" Partial(GRANTED_ACCESS), sync::reset_event, [H, P];
+    "NtClearEvent" Partial(GRANTED_ACCESS), sync::clear_event, [H];
+    "NtPulseEvent" Partial(GRANTED_ACCESS), sync::pulse_event, [H, P];
+    "NtQueryEvent" Partial(GRANTED_ACCESS), sync::query_event, [H, C, P, U, P], &[0];
     "NtCreateSemaphore" Partial("sharing with other processes"), sync::create_semaphore, [P, U, O, U, U];
     "NtOpenSemaphore" Partial("sharing with other processes"), sync::open_semaphore, [P, U, O];
-    "NtReleaseSemaphore" Full("a_semaphore_never_exceeds_its_limit"), sync::release_semaphore, [H, U, P];
-    "NtQuerySemaphore" Full("a_semaphore_never_exceeds_its_limit"), sync::query_semaphore, [H, C, P, U, P], &[0];
+    "NtReleaseSemaphore" Partial(GRANTED_ACCESS), sync::release_semaphore, [H, U, P];
+    "NtQuerySemaphore" Partial(GRANTED_ACCESS), sync::query_semaphore, [H, C, P, U, P], &[0];
     "NtCreateMutant" Partial("sharing with other processes"), sync::create_mutant, [P, U, O, B];
     "NtOpenMutant" Partial("sharing with other processes"), sync::open_mutant, [P, U, O];
-    "NtReleaseMutant" Full("a_mutant_is_released_only_by_its_owner"), sync::release_mutant, [H, P];
+    "NtReleaseMutant" Partial(GRANTED_ACCESS), sync::release_mutant, [H, P];
     "NtQueryMutant" Partial("the owner class"), sync::query_mutant, [H, C, P, U, P], &[0];
     "NtCreateTimer" Partial("sharing with other processes"), sync::create_timer, [P, U, O, U];
     "NtOpenTimer" Partial("sharing with other processes"), sync::open_timer, [P, U, O];
@@ -117,10 +118,10 @@ const SYNCHRONIZATION: &[Served] = family! {
     "NtAlertThreadByThreadId" Full("an_alert_by_id_is_kept_until_it_is_waited_for"), sync::alert_thread_by_thread_id, [Q];
     "NtAlertThread" Partial("threads of other processes"), sync::alert_thread, [H];
     "NtCreateIoCompletion" Partial("the number of concurrent threads"), port::create_io_completion, [P, U, O, U];
-    "NtSetIoCompletion" Full("completions_come_out_in_the_order_they_went_in"), port::set_io_completion, [H, Q, Q, U, Q];
+    "NtSetIoCompletion" Partial(GRANTED_ACCESS), port::set_io_completion, [H, Q, Q, U, Q];
     "NtRemoveIoCompletion" Partial("the number of concurrent threads"), port::remove_io_completion, [H, P, P, P, V];
     "NtRemoveIoCompletionEx" Partial("the number of concurrent threads"), port::remove_io_completion_ex, [H, P, U, P, V, B];
-    "NtQueryIoCompletion" Full("completions_come_out_in_the_order_they_went_in"), port::query_io_completion, [H, C, P, U, P], &[0];
+    "NtQueryIoCompletion" Partial(GRANTED_ACCESS), port::query_io_completion, [H, C, P, U, P], &[0];
 };
 
 const THREADS: &[Served] = family! {
@@ -168,7 +169,7 @@ const FILES: &[Served] = family! {
     "NtQueryVolumeInformationFile" Partial("labels, object ids, quotas"), file::query_volume_information_file, [H, P, P, U, C], file::VOLUME_QUERY_CLASSES;
     "NtCreateNamedPipeFile" Partial("other processes; message mode; synchronous listening; quotas"), file::create_named_pipe_file, [P, U, O, P, U, U, U, U, U, U, U, U, U, V];
     "NtDeleteFile" Partial("files that are open"), file::delete_file, [O];
-    "NtFlushBuffersFile" Full("a_flushed_file_is_on_the_disk"), file::flush_buffers, [H, P];
+    "NtFlushBuffersFile" Partial("pipes; whether the handle grants writing"), file::flush_buffers, [H, P];
     "NtLockFile" Stub("locks are granted and not enforced"), file::lock_file, [H, H, P, P, P, P, P, U, B, B];
     "NtUnlockFile" Stub("locks are not kept"), file::unlock_file, [H, P, P, P, U];
     "NtCancelIoFile" Stub("pending reads of pipes are not ended"), file::cancel_io, [H, P];
