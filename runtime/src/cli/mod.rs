@@ -9,6 +9,8 @@ mod hive;
 pub mod interrupt;
 pub mod output;
 pub mod progress;
+pub mod run;
+pub mod services;
 pub mod text;
 pub mod vodka;
 mod world;
