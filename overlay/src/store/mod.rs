@@ -3,7 +3,7 @@
 //!
 //! No NT path can name it, because `:` can be in no component. It is made only when something must be in it:
 //!
-//! - `security`: the security descriptors of the layer ([`table`]);
+//! - `security`: the security descriptors of the layer (`table`);
 //! - `names`: the full names of shortened stored names;
 //! - `manifest`: the manifest of a sealed layer;
 //! - `<key>/reparse` and `<key>/streams/<stored name>`: reparse data and named streams of the inode whose record has

@@ -86,6 +86,15 @@ impl RunArguments {
             (Some(files), _) => (files.clone(), Writing::Allowed),
             (None, Some(world)) => {
                 let world = self.place.world(world)?;
+                if let Some(parent) = &world.conf().parent {
+                    let message = format!(
+                        "{} is a fork of {}, whose files a program would not see yet",
+                        world.name(),
+                        parent.name
+                    );
+                    return Err(Failure::new(ExitCode::NotServed, message)
+                        .hint("`vodka world flatten NAME` makes a base of it"));
+                }
                 // A sealed world never changes; a fork will take the writes once worlds can be forked.
                 let sealed = world.conf().digest.is_some();
                 (

@@ -3,15 +3,30 @@
 
 use clap::{Parser, Subcommand};
 
+use super::run::{self, RunArguments};
+use super::services::{self, ServicesArguments};
 use super::{ExitCode, hive, world};
 
 /// Works with worlds: plain directories that hold an installed Windows.
 #[derive(Debug, Parser)]
-#[command(name = "vodka", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(
+    name = "vodka",
+    version,
+    max_term_width = 100,
+    arg_required_else_help = true,
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = RUNNING
+)]
 struct Arguments {
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
+    #[command(flatten)]
+    run: Option<RunArguments>,
 }
+
+/// What the help says of running programs, as long as much of it is missing.
+const RUNNING: &str = "Running programs is at its beginning: docs/runtime.md says what works and what does not.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -21,6 +36,8 @@ enum Command {
     /// Show, change, compare, check and recover registry hives, in files and in worlds
     #[command(subcommand)]
     Hive(hive::HiveCommand),
+    /// Say which NT services the runtime serves, and how far
+    Services(ServicesArguments),
 }
 
 /// Parses the process's arguments; help and errors are printed, and their exit code is given.
@@ -39,19 +56,27 @@ pub fn parse<A: Parser>() -> Result<A, ExitCode> {
     })
 }
 
-/// Runs the command that the process was started with.
+/// Runs the command, or the program, that the process was started with.
 #[must_use]
-pub fn main() -> ExitCode {
+pub fn main() -> std::process::ExitCode {
+    // A program of a world that starts another starts this command again.
+    if let Some(status) = crate::start::child::run_if_child() {
+        return status.into();
+    }
     let arguments = match parse::<Arguments>() {
         Ok(arguments) => arguments,
-        Err(exit_code) => return exit_code,
+        Err(exit_code) => return exit_code.into(),
     };
-    let done = match arguments.command {
-        Command::World(command) => world::run(command).map(|()| ExitCode::Done),
-        Command::Hive(command) => hive::run(command),
+    let done = match (arguments.command, arguments.run) {
+        (Some(Command::World(command)), _) => world::run(command).map(|()| ExitCode::Done.number()),
+        (Some(Command::Hive(command)), _) => hive::run(command).map(ExitCode::number),
+        (Some(Command::Services(arguments)), _) => services::run(&arguments).map(|()| ExitCode::Done.number()),
+        (None, Some(program)) => run::run(program),
+        // clap prints the help where there is nothing.
+        (None, None) => Ok(ExitCode::Usage.number()),
     };
     match done {
-        Ok(exit_code) => exit_code,
-        Err(failure) => failure.report(),
+        Ok(status) => status.into(),
+        Err(failure) => failure.report().into(),
     }
 }

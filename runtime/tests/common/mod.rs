@@ -88,9 +88,8 @@ pub fn free_drive() -> Option<tempfile::TempDir> {
 
 /// Runs a program with C: at `drive`; kills it, and fails, when it does not end in time.
 pub fn run(drive: &Path, options: &[&str], program: &str, arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_vodka-run"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_vodka"));
     command
-        .arg("run")
         .arg("--files")
         .arg(drive)
         .args(options)
