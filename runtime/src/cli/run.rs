@@ -38,8 +38,8 @@ pub struct RunArguments {
     #[arg(long, value_name = "WAY", hide = true, value_delimiter = ',')]
     debug_dispatch: Vec<String>,
     /// The program: a Windows path, or a file of the host inside C: or a mapped drive
-    #[arg(value_name = "PROGRAM")]
-    program: String,
+    #[arg(value_name = "PROGRAM", required = true)]
+    program: Option<String>,
     /// The program's arguments
     #[arg(value_name = "ARGS", trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<String>,
@@ -104,7 +104,9 @@ impl RunArguments {
             }
             (None, None) => return Err(usage("no world is named".to_owned())),
         };
-        let mut launch = Launch::new(files, self.program);
+        // clap asks for it wherever no subcommand is given.
+        let program = self.program.ok_or_else(|| usage("no program is named".to_owned()))?;
+        let mut launch = Launch::new(files, program);
         launch.writing = writing;
         launch.maps = self.map.iter().map(|map| parse_map(map)).collect::<Result<_, _>>()?;
         for variable in &self.env {

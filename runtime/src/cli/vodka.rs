@@ -22,7 +22,7 @@ struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
     #[command(flatten)]
-    run: Option<RunArguments>,
+    run: RunArguments,
 }
 
 /// What the help says of running programs, as long as much of it is missing.
@@ -71,9 +71,7 @@ pub fn main() -> std::process::ExitCode {
         (Some(Command::World(command)), _) => world::run(command).map(|()| ExitCode::Done.number()),
         (Some(Command::Hive(command)), _) => hive::run(command).map(ExitCode::number),
         (Some(Command::Services(arguments)), _) => services::run(&arguments).map(|()| ExitCode::Done.number()),
-        (None, Some(program)) => run::run(program),
-        // clap prints the help where there is nothing.
-        (None, None) => Ok(ExitCode::Usage.number()),
+        (None, program) => run::run(program),
     };
     match done {
         Ok(status) => status.into(),
