@@ -9,7 +9,7 @@
 //! - a fault, which becomes an NT exception in the program.
 //!
 //! Win64 code uses only GS, Rust and glibc only FS, so GS is set once for each thread and nothing is swapped. The
-//! thread's [`ThreadBlock`] sits in the page below its TEB, at `gs:[-0x1000]`.
+//! thread's `ThreadBlock` sits in the page below its TEB, at `gs:[-0x1000]`.
 #![allow(unsafe_code)]
 
 mod context;
@@ -22,7 +22,7 @@ pub use entry::Frame;
 pub use signals::{ProgramException, install_signals};
 pub use thread::{run_thread, start_helper_thread};
 
-/// How far below the TEB the [`ThreadBlock`](thread::ThreadBlock) lies.
+/// How far below the TEB the `ThreadBlock` lies.
 pub const THREAD_BLOCK_BYTES: u64 = 0x1000;
 
 /// The address of the dispatcher, for `[0x7ffe1000]`.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-//! The NT services: what they are ([`table`]), how a call reaches one ([`dispatch`]), and one module for each family.
+//! The NT services: what they are ([`table`]), how a call reaches one (`dispatch`), and one module for each family.
 //! Handlers are plain functions on a [`Call`]; they reach the host only through [`vdk`](crate::vdk) and the standard
 //! library, so a test runs them against a fake host with no program in memory.
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //! A child process: this command again, told what to run through one socket.
 //!
-//! Parent → child: the length and the JSON of a [`Payload`], then one byte when the first thread is resumed.
+//! Parent → child: the length and the JSON of a `Payload`, then one byte when the first thread is resumed.
 //! Child → parent: four bytes of exit status.
 
 use std::io::{Read, Write};

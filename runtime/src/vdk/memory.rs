@@ -130,7 +130,7 @@ pub trait MemoryExt: Memory {
     /// Reads `length` bytes.
     ///
     /// # Errors
-    /// [`Fault`]; also for a length above [`MAX_READ_BYTES`].
+    /// [`Fault`]; also for a length above `MAX_READ_BYTES`.
     fn read_bytes(&self, address: u64, length: usize) -> Result<Vec<u8>, Fault> {
         if length > MAX_READ_BYTES {
             return Err(Fault { address, write: false });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //! Files: drive letters, opening, reading and writing, queries, directories.
 //!
-//! Today a drive is one plain directory ([`volume`]). The overlay's layered lookup (a world and its parents) takes that
+//! Today a drive is one plain directory (`volume`). The overlay's layered lookup (a world and its parents) takes that
 //! module's place; nothing else here knows how names reach the host. Sharing modes are not enforced yet.
 
 mod directory;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //! The registry's services.
 //!
-//! Today the keys live in this process and end with it ([`store`]): the world's `registry.hiv`, through the `hive` crate,
+//! Today the keys live in this process and end with it (`store`): the world's `registry.hiv`, through the `hive` crate,
 //! takes that module's place. Security, links and notification are not served yet.
 
 mod services;
