@@ -7,18 +7,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use super::Object;
 use crate::status::Status;
 
-/// A name as it is compared: upper case, character by character, never changing in length (as NT's table does it).
+/// A name as it is compared: upper case by NT's own table, so never changing in length.
 #[must_use]
 pub fn upcase(name: &str) -> String {
-    name.chars()
-        .map(|c| {
-            let mut upper = c.to_uppercase();
-            match (upper.next(), upper.next()) {
-                (Some(one), None) => one,
-                _ => c,
-            }
-        })
-        .collect()
+    let units: Vec<u16> = name.encode_utf16().map(hive::upcase::upcase_unit).collect();
+    // The table keeps surrogates as they are, so pairs stay pairs.
+    String::from_utf16_lossy(&units)
 }
 
 /// Names of objects. An object leaves the namespace with its last handle.

@@ -8,14 +8,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use hive::{FileError, Hive, HiveFile, Key};
-use overlay::World;
 use overlay::worlds::WorldLock;
+use overlay::{FileTime, World};
 
 use super::super::worlds::Place;
 use super::super::{ExitCode, Failure};
-
-/// From 1601 to 1970, in 100 ns.
-const FILETIME_OF_UNIX_EPOCH: u64 = 116_444_736_000_000_000;
 
 /// How a command names its hive. The words that follow it on the command line are the command's own.
 #[derive(Debug, Args)]
@@ -102,7 +99,9 @@ impl Target {
                 std::fs::read(&self.path).map_err(|error| Failure::from(error).hint(self.shown.clone()))
             }
             Err(error) => {
-                let is_damage = matches!(&error, FileError::Hive { .. });
+                // Text is no damaged hive: there is nothing to read in it.
+                let is_damage =
+                    matches!(&error, FileError::Hive { source, .. } if !matches!(source, ::hive::Error::RegistryText));
                 let failure = failure(error);
                 Err(if is_damage {
                     failure.hint("--damaged reads what can be read")
@@ -197,32 +196,15 @@ fn is_near(a: &str, b: &str) -> bool {
 /// Now, as a FILETIME.
 pub(super) fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    FILETIME_OF_UNIX_EPOCH + u64::try_from(since.as_nanos() / 100).unwrap_or(0)
+    let seconds = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
+    FileTime::from_unix(seconds, since.subsec_nanos()).0
 }
 
 /// A FILETIME as RFC 3339 in UTC, to the second; `null` for 0 and for what no calendar holds.
 pub(super) fn time_text(time: u64) -> Option<String> {
-    let seconds = i64::try_from(time / 10_000_000).ok()? - 11_644_473_600;
-    if time == 0 || seconds > 253_402_300_799 {
-        return None;
-    }
-    let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    // Days since 1 March of year 0: a year that ends with the leap day has regular months.
-    let days = days + 719_468;
-    let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let (date, month) = (
-        day - (153 * month + 2) / 5 + 1,
-        if month < 10 { month + 3 } else { month - 9 },
-    );
-    let year = year + era * 400 + i64::from(month <= 2);
-    let (hour, minute) = (second / 3600, second % 3600 / 60);
-    Some(format!(
-        "{year:04}-{month:02}-{date:02}T{hour:02}:{minute:02}:{:02}Z",
-        second % 60
-    ))
+    let (seconds, _) = FileTime(time).to_unix();
+    let stamp = jiff::Timestamp::from_second(seconds).ok()?;
+    (time != 0).then(|| stamp.to_string())
 }
 
 /// Says something on standard error.
@@ -293,7 +275,7 @@ mod tests {
             Some("2017-03-04T16:37:31Z")
         );
         assert_eq!(
-            time_text(FILETIME_OF_UNIX_EPOCH).as_deref(),
+            time_text(FileTime::from_unix(0, 0).0).as_deref(),
             Some("1970-01-01T00:00:00Z")
         );
         assert_eq!(
